@@ -1,6 +1,6 @@
 """HTTP client of the platform: plain urllib, a time limit per call, access tokens requested and renewed automatically.
 
-The host's clock may be wrong; the platform's Date header gives the offset, which assertions use.
+The host's clock may be wrong: the offset to the platform's clock is read from the Date header and used in assertions.
 """
 
 import http.client
@@ -29,7 +29,8 @@ ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 class Api:
-    """The client of one platform. `who` signs in once the host has an identity, and handles a rejected key."""
+    """The client of one platform. `who` signs the sign-in requests and handles a rejected key; None if the host is not
+    enrolled."""
 
     def __init__(self, base: str, ca_file: str = "", who: "Identity | None" = None) -> None:
         self.base = base.rstrip("/")
@@ -44,7 +45,7 @@ class Api:
         return self._call("POST", path, json.dumps(body).encode(), headers, signed_in, TIMEOUT_S + wait_s)
 
     def download(self, path: str) -> Iterator[bytes]:
-        """Download in chunks from the platform itself; redirects are not followed."""
+        """Download a file from the platform and yield its content in chunks. Redirects are not followed."""
         headers = {"User-Agent": f"gpuaas-agent/{__version__}", "Authorization": f"Bearer {self._access_token()}"}
         request = urllib.request.Request(self.base + path, None, headers)  # noqa: S310
         opener = urllib.request.build_opener(_NoRedirect(), *self._tls())
@@ -100,7 +101,7 @@ class Api:
         self._show(assertion)
 
     def now(self) -> float:
-        """Return seconds since 1970 by the platform's clock, as far as this host can tell."""
+        """Return the platform's time in seconds since 1970, estimated from the Date headers of its answers."""
         return time.time() + self._skew
 
     def _show(self, assertion: str) -> Any:

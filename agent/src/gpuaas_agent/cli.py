@@ -88,6 +88,6 @@ def _status() -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """Exit at once on a signal. Every file is written atomically and every call can be repeated, so nothing needs
-    cleanup."""
+    """Exit at once on a signal. No cleanup is needed: every file is written atomically and every call can be
+    repeated."""
     sys.exit(0)

@@ -1,4 +1,4 @@
-"""Enrols the host: once, with a one-time token, and safe to repeat after a crash at any point.
+"""Enrols the host once, with a one-time token. If a crash interrupts the enrolment, the next start completes it.
 
 Order: own key on disk → request → node id on disk → trust applied → token removed. After a kill at any point, the next
 start continues from what is on disk; the platform answers the same token from the same key and machine with the same
@@ -17,7 +17,8 @@ from gpuaas_agent.sshd import Sshd
 
 
 def ensure(places: Places, settings: Config, sshd: Sshd) -> Node:
-    """Return the node of this host. The platform is called only if the host is not enrolled yet."""
+    """Return the node of this host. The host is enrolled first if it has no node yet or its settings have a new
+    token."""
     node = Node.load(places)
     if node and settings.token and node.token_hash != identity.token_hash(settings.token):
         _forget(places)
@@ -58,7 +59,7 @@ def host_public_key(places: Places) -> str:
 
 
 def _forget(places: Places) -> None:
-    """Delete the former identity, since a new token means a new one. The keys are deleted first, so that a crash leaves
-    none in use."""
+    """Delete the former identity, so that the host can enrol with a new token. The keys are deleted first, so that no
+    key of the former identity outlives a crash."""
     for path in (places.key, places.next_key, places.former_key, places.trust, places.node):
         files.remove(path)

@@ -4,10 +4,10 @@ AgentError
 ├── NotConfigured              no API address or token yet: the operator must write the config file
 ├── Unreachable                the platform did not respond: retry
 ├── Refused                    the platform rejected the request (status, code, way out)
-│   └── TokenInvalid           the enrolment token was used: a new one is needed
-├── TrustInvalid               the received trust is invalid: nothing was changed
-├── SshdRefused                sshd rejects the files: the previous ones were restored
-└── UpgradeRefused             not an agent version that can be tried: nothing was changed
+│   └── TokenInvalid           the enrolment token was used: a new token is needed
+├── TrustInvalid               the received trust is invalid: no file was changed
+├── SshdRefused                sshd rejects the new files: the previous files were restored
+└── UpgradeRefused             the archive is not an agent version that can be tried: nothing was changed
 """
 
 from typing import Any

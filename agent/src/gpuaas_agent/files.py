@@ -29,8 +29,8 @@ def read(path: Path) -> bytes | None:
 
 
 def write_if_changed(path: Path, data: bytes, mode: int = 0o644) -> bool:
-    """Write the file only if its content or mode differs, to avoid needless reloads of sshd. Returns True if it
-    changed."""
+    """Write the file only if its content or mode differs, to avoid needless reloads of sshd. Returns True if the file
+    was written, otherwise False."""
     if read(path) == data and path.stat().st_mode & 0o777 == mode:
         return False
     write(path, data, mode)
@@ -45,7 +45,7 @@ def move(path: Path, to: Path) -> None:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the file while the block runs. The lock ends with its process."""
+    """Hold an exclusive lock on the file while the block runs. If the process dies, the lock is released."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -28,8 +28,8 @@ ASSERTION_LIFE_S = 45
 
 @dataclass(frozen=True)
 class Node:
-    """The result of enrolment. `token_hash` distinguishes the used token, if it is still in the settings, from a new
-    one."""
+    """The result of enrolment. `token_hash` is the hash of the used token: if the settings have another token, it is a
+    new one."""
 
     node_id: str
     issuer: str
@@ -50,7 +50,7 @@ def token_hash(token: str) -> str:
 
 
 def ensure_key(path: Path) -> Ed25519PrivateKey:
-    """Return the key in this file; it is created durably if the file does not exist."""
+    """Return the private key in this file. If the file does not exist, a key is created and written to disk first."""
     pem = files.read(path)
     if pem:
         key = load_pem_private_key(pem, None)

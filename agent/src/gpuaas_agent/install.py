@@ -1,5 +1,5 @@
-"""Installs the agent as a service of this host: wrapper, unit and settings; then starts it. Used by people and by the
-lab.
+"""Installs the agent as a systemd service on this host (wrapper, unit and settings) and starts it. Used by people and
+by the lab.
 
 The settings come on standard input, because they contain a one-time token and other users can read arguments.
 """

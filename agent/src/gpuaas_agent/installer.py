@@ -74,7 +74,7 @@ def fetch(url: str) -> bytes:
 
 
 def unpack(archive: bytes) -> None:
-    """Extract the archive into its own folder, then point `current` to it."""
+    """Extract the archive into a folder of its own, then let the link `current` point to that folder."""
     release = HOME / "releases" / f"{VERSION}-{SHA256[:12]}"
     if not release.exists():
         unfinished = release.with_name(release.name + ".new")

@@ -76,7 +76,7 @@ class Agent:
 
     def _poll(self, api: Api, settings: Config) -> float:
         """Run one poll: report the applied trust and the facts of this host, and apply the answer. Returns the seconds
-        to wait."""
+        to wait before the next poll."""
         node = Node.load(self.places)
         assert node is not None
         known, applied = facts.collect(self.places.root, settings.gpu_model), self._applied
@@ -113,7 +113,8 @@ class Agent:
                 api.renew_identity()
 
     def _do_tasks(self, api: Api, node: Node) -> float:
-        """Run one round of tasks. State is read from disk each time, so that an earlier error has no effect."""
+        """Run one round of tasks. All state is read from disk, so that an error in one round does not affect the
+        next."""
         return Tasks(self.places, api, node.node_id, inbox=self.inbox).once()
 
     def _apply_saved(self) -> None:
@@ -139,8 +140,8 @@ class Agent:
         self._applied = trust.generation
 
     def _forever(self, what: str, once: Callable[[], float]) -> None:
-        """Call `once` without end. It returns how long to wait; an error is logged and retried with increasing
-        delays."""
+        """Call `once` until `stop` is set, and wait after each call for as many seconds as it returns. An error is
+        logged, and `once` is called again after an increasing delay."""
         failures = 0
         while not self.stop.is_set():
             try:

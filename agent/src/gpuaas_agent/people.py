@@ -1,7 +1,7 @@
-"""People's sessions on this host: the user of a person's certificate, and the time limit of a session.
+"""Sessions of people on this host: the Unix user of a person's certificate, and the time limit of a session.
 
-The user ids are reserved: above the ranges of containers, below the ids that programs read as negative. Such a user is
-not in /etc/passwd; `enter.sh` creates it for one session, and `sessions.py` finds its processes.
+The user ids are from a reserved range: above the ranges of containers, below the ids that programs read as negative.
+The users are not in /etc/passwd; `enter.sh` creates a user for one session, and `sessions.py` finds its processes.
 """
 
 from pathlib import Path

@@ -42,17 +42,19 @@ class Places:
 
     @property
     def tasks(self) -> Path:
-        """The folder with the state of tasks: the current one, unsent results, fences, and what tasks created."""
+        """The folder with the state of tasks: the current task, unsent results, claim epochs, and what tasks
+        created."""
         return self.state / "tasks"
 
     @property
     def epochs(self) -> Path:
-        """The folder with the claims received per operation, one empty file each."""
+        """The folder that records which claim epochs of an operation this host has received, one empty file per
+        epoch."""
         return self.state / "epochs"
 
     @property
     def sessions(self) -> Path:
-        """The folder with the notes of logins. A reboot deletes it, like the sessions."""
+        """The folder with one note per login. A reboot deletes the folder, as it ends the sessions."""
         return self.root / "run/gpuaas-agent/sessions"
 
     @property

@@ -23,7 +23,8 @@ log = logging.getLogger("gpuaas_agent")
 
 
 class Identity:
-    """The keys of this host. Not thread-safe: the caller holds the API's lock."""
+    """The key with which this host signs in, and its renewal. Not thread-safe: the caller must hold the lock of
+    `Api`."""
 
     def __init__(self, places: Places, node: Node) -> None:
         self.places, self.node = places, node
@@ -33,8 +34,8 @@ class Identity:
         return identity.assertion(self.key, self.node.node_id, self.node.issuer, now, **claims)
 
     def renew(self, api: "Api") -> None:
-        """Register the next key with the platform and switch to it. Safe to repeat: the next key stays the same until
-        it is in use."""
+        """Register a new key with the platform and switch to it. Safe to repeat after a crash: the same new key is sent
+        until the platform has accepted it."""
         following = identity.ensure_key(self.places.next_key)
         body = {
             "client_assertion": self.sign(api.now()),
@@ -47,7 +48,7 @@ class Identity:
         log.info("identity %d of this host is in use now", renewed["generation"])
 
     def mend(self, refused: Refused, api: "Api") -> bool:
-        """Recover from a rejected key. Returns True if a retry may help."""
+        """Recover after the platform rejected the key. Returns True if another sign-in may succeed, otherwise False."""
         if self._changed_on_disk():
             return True
         if refused.code == "identity_expired":
@@ -66,8 +67,8 @@ class Identity:
         self.key = following
 
     def _step_back(self) -> None:
-        """Return to the previous key and register the newest one again, for a platform restored from a backup that does
-        not have it."""
+        """Switch to the previous key, for a platform restored from a backup that does not have the newest key. The
+        newest key becomes the next key, so that the next renewal registers it again."""
         former = identity.ensure_key(self.places.former_key)
         files.write(self.places.next_key, identity.private_pem(self.key), 0o600)
         files.move(self.places.former_key, self.places.key)

@@ -1,8 +1,9 @@
-"""Ends the sessions of revoked certificates with all their processes, and no other sessions.
+"""Ends the SSH sessions of revoked certificates, with all processes of these sessions. Other sessions continue.
 
-`admit.sh` writes a note per login: the session's process, its start time, the serial. A process id alone could be
-reused; with the start time it is unique. Services started by a session stay: systemd is their parent. For people, all
-processes of the certificate's user are ended, whatever their parent is.
+`admit.sh` writes a note per login: the id of the session's process, the start time of that process, and the
+certificate's serial. A process id can be reused; together with the start time it is unique. Services that a session
+started continue, because systemd is their parent. For a person's certificate, all processes of its user are ended,
+whatever their parent is.
 """
 
 import os
@@ -23,7 +24,7 @@ FENCE_KEPT_S = 24 * 3600  # a certificate of an epoch lives minutes; after that 
 
 @dataclass(frozen=True)
 class Process:
-    """A process, identified by number and start time; its parent may change."""
+    """A process, identified by its id and start time. `parent` and `session` may change and are not compared."""
 
     pid: int
     parent: int = field(compare=False)
@@ -64,15 +65,16 @@ def look(pid: int) -> Process | None:
 
 
 def _read(name: str) -> tuple[int, int, int]:
-    """Parse the name of a note. An invalid name counts as a process that does not exist."""
+    """Parse the name of a note into process id, start time and serial. An invalid name returns zeros, which match no
+    process."""
     parts = [int(part) for part in name.split(".") if part.isdigit()]
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else (0, 0, 0)
 
 
 def _end(roots: list[Process], grace_s: float) -> None:
-    """Terminate the processes so that they can clean up, then kill what is left, including processes started meanwhile.
+    """Send SIGTERM to the processes and their descendants, then SIGKILL to those that still run, including new ones.
 
-    The connection ends before the commands: the client sees a broken connection, not a failed command.
+    The session's own process ends before its commands: the client sees a broken connection, not a failed command.
     """
     asked = _with_descendants(roots)
     for some in (set(roots), asked - set(roots)):
@@ -87,7 +89,7 @@ def _end(roots: list[Process], grace_s: float) -> None:
 
 
 def _end_people(users: set[int]) -> None:
-    """End the processes that outlived a person's session; usually there are none."""
+    """Kill the processes of these users that still run after their sessions have ended. Usually there are none."""
     for _ in range(ROUNDS if users else 0):
         left = {one for one in _everything() if _user(one.pid) in users}
         if not left:
@@ -111,7 +113,7 @@ def _wait_gone(processes: set[Process], within_s: float) -> None:
 
 
 def _with_descendants(roots: Iterable[Process]) -> set[Process]:
-    """Return the processes with their descendants, and with orphaned processes whose session one of them leads."""
+    """Return the processes, all their descendants, and all processes in a session that one of these processes leads."""
     everything = {one.pid: one for one in _everything()}
     found = set(roots)
     while True:

@@ -36,7 +36,8 @@ class Sshd:
         self.places, self.run = places, run
 
     def apply(self, trust: Trust) -> bool:
-        """Apply the trust. Returns True if something changed; raises SshdRefused with all files restored."""
+        """Apply the trust. Returns True if a file changed, otherwise False. Raises SshdRefused if sshd rejects a file;
+        all files are then restored."""
         wanted = trust.files(self.places) | {self.places.sshd_drop_in: drop_in(self.places)}
         gone = [path for path in self._principal_files() if path not in wanted]
         if not gone and all(files.read(path) == data for path, data in wanted.items()):
@@ -64,8 +65,8 @@ class Sshd:
             self._reload()
 
     def _rehearse(self, trust: Trust) -> None:
-        """Let sshd validate the candidate before any file in use is changed, so that even a power cut leaves no invalid
-        file."""
+        """Let sshd validate the new files in a separate folder before any file in use is changed. Raises SshdRefused if
+        a file is invalid. A power cut at this point leaves no invalid file in use."""
         stage = self.places.state / "candidate"
         shutil.rmtree(stage, ignore_errors=True)
         files.write(stage / "host-cert.pub", trust.host_certificate)
@@ -99,7 +100,8 @@ class Sshd:
 
 
 def speaks(port: int, patience: float = 5) -> bool:
-    """Return True if an sshd responds on this host's port. Used by `gpuaas-agent status`."""
+    """Return True if an SSH server responds on this port of the host within `patience` seconds, otherwise False. Used
+    by `gpuaas-agent status`."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:

@@ -1,8 +1,8 @@
-"""Converts the platform's TrustView to the files that sshd reads. It has no input or output, so that every case can be
-tested.
+"""Converts the platform's TrustView to the files that sshd reads. The module performs no input or output, so that every
+case can be tested.
 
-Nothing is copied without validation. A line that could carry an sshd option, a second line or a path is rejected, and
-so is a host certificate of another key: a wrong one would make this host unreachable.
+Nothing is copied without validation. A line that could carry an sshd option, a second line or a path is rejected. A
+host certificate of another key is rejected too, because it would make this host unreachable.
 """
 
 import base64
@@ -42,7 +42,7 @@ PermitRootLogin prohibit-password
 
 @dataclass(frozen=True)
 class Trust:
-    """Validated trust, ready to be written."""
+    """The validated trust: the content of the files that sshd reads."""
 
     generation: int
     user_ca: bytes
@@ -72,7 +72,7 @@ class Trust:
         )
 
     def files(self, places: Places) -> dict[Path, bytes]:
-        """Return all files except the drop-in, which is written last."""
+        """Return the content of each file by path. sshd's drop-in is not included, because it is written last."""
         named = {places.ssh / "principals" / user: text for user, text in self.principals.items()}
         return (
             named
@@ -120,8 +120,8 @@ def _principals(users: dict[str, list[Any]]) -> dict[str, bytes]:
 
 
 def _people(visitors: list[Any], users: dict[str, list[Any]]) -> bytes:
-    """Render the principals of people. A principal that is also in `users` is rejected: it would give a person a
-    controller's access."""
+    """Render the principals of people, one per line. Raises TrustInvalid if a principal is also in `users`, because it
+    would give a person a controller's access."""
     lines = _lines(visitors)
     if {*visitors} & {name for names in users.values() for name in names}:
         raise TrustInvalid("a person's principal is a controller's, too")
@@ -149,7 +149,8 @@ def _check_certificate(line: str, host_public_key: str) -> None:
 
 
 def _strings(blob: bytes, count: int) -> list[bytes]:
-    """Return the first `count` length-prefixed strings of an SSH key or certificate: type, (nonce,) key."""
+    """Return the first `count` length-prefixed strings of an SSH key or certificate: type, (nonce,) key. Raises
+    ValueError if the data ends early."""
     strings, rest = [], blob
     for _ in range(count):
         size = int.from_bytes(rest[:4], "big")

@@ -1,4 +1,5 @@
-"""Upgrades the agent: the current version tries the new one and keeps it only after it has reported to the platform.
+"""Upgrades the agent: the current version runs the new version on trial, and keeps it only if it reports to the
+platform.
 
     /opt/gpuaas-agent/releases/VERSION-DIGEST/gpuaas_agent    complete versions, side by side
     /opt/gpuaas-agent/current -> releases/VERSION-DIGEST      the version to start; switched by one rename
@@ -8,7 +9,7 @@
 `stage` stores a version. At the next start the current version runs it as its child (`try_candidate`). Once a heartbeat
 of the child was accepted, `current` is switched and the new version continues alone; otherwise the child is ended and
 the current version continues. A power failure at any point is safe: `current` always names a version that works. Called
-by `gpuaas-agent upgrade` and by the platform's task; the contract between versions is `run` and PROOF.
+by `gpuaas-agent upgrade` and by the platform's task. Every version must support the command `run` and PROOF.
 """
 
 import hashlib
@@ -36,7 +37,8 @@ PYTHON = "/usr/bin/python3"
 
 
 def stage(places: Places, archive: bytes, sha256: str, asked_by: str = "") -> str:
-    """Store a new release and return its name. The running agent is not changed until it is restarted."""
+    """Store a new release for its trial at the next start, and return the name of the release. Raises UpgradeRefused if
+    the archive is invalid or its release already runs."""
     if not places.current.is_symlink():
         raise UpgradeRefused("This agent was not installed with the platform's installer, so it has no releases.")
     if len(archive) > LARGEST or hashlib.sha256(archive).hexdigest() != sha256:
@@ -62,17 +64,19 @@ def release_of(version: str, sha256: str) -> str:
 
 
 def running(places: Places) -> str | None:
-    """Return the running release; None if the agent was not installed by the installer."""
+    """Return the name of the running release; None if the agent was not installed with the platform's installer."""
     return _current(places) if places.current.is_symlink() else None
 
 
 def pending(places: Places) -> bool:
-    """Return True if a release waits for its trial. Always False in the candidate itself."""
+    """Return True if a stored release waits for its trial, otherwise False. In a candidate (a release on trial) it is
+    always False."""
     return PROOF not in os.environ and places.trial.exists()
 
 
 def try_candidate(places: Places, patience_s: float = PATIENCE_S) -> bool:
-    """Run the candidate. Returns True if it reported to the platform and is now `current`."""
+    """Run the stored release on trial. Returns True if it reported to the platform and is now `current`, otherwise
+    False."""
     trial = json.loads(files.read(places.trial) or b"{}")
     release, tries = str(trial.get("release", "")), int(trial.get("tries", 0))
     if tries >= MOST_TRIES or not (places.releases / release / "gpuaas_agent").is_dir():
@@ -89,12 +93,12 @@ def try_candidate(places: Places, patience_s: float = PATIENCE_S) -> bool:
 
 
 def go_on(places: Places) -> None:
-    """Restart as the release that `current` names."""
+    """Replace this process by the release that `current` names."""
     os.execve(PYTHON, [PYTHON, "-m", "gpuaas_agent", "run"], _environment(places.current))  # noqa: S606 - no shell
 
 
 def heard(places: Places) -> None:
-    """Record an accepted heartbeat. It has an effect only once, in a candidate."""
+    """Record that the platform accepted a heartbeat. Only the first call in a candidate has an effect."""
     proof = os.environ.get(PROOF)
     if proof and not Path(proof).exists():
         files.write(Path(proof), "heard\n")
@@ -106,7 +110,8 @@ def outcome(places: Places) -> dict[str, Any] | None:
 
 
 def _heard(places: Places, home: Path, patience_s: float) -> str:
-    """Wait for the candidate's heartbeat. Returns why the candidate is rejected; empty if it is accepted."""
+    """Run the candidate until the platform accepts its heartbeat or the time is over, then stop it. Returns why the
+    candidate is rejected; empty if it is accepted."""
     proof = places.state / "proof"
     files.remove(proof)
     child = subprocess.Popen([PYTHON, "-m", "gpuaas_agent", "run"], env=_environment(home) | {PROOF: str(proof)})

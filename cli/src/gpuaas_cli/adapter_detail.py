@@ -29,7 +29,7 @@ def preflight(detail: JsonObject | None) -> None:
 
 
 def drift(detail: JsonObject | None) -> None:
-    """Print the differences from the desired state, and how to revert each."""
+    """Print how the instance differs from its desired state, and how to revert each difference."""
     found = _read(detail).drift or []
     rows = [tuple(word or "-" for word in (d.what, d.where, d.kind, d.said, d.revert)) for d in found]
     if rows:

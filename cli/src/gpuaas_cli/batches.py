@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def wait_for_batch(at: Session, batch: BatchView, component: str, *, after: int, json: bool) -> int:
-    """Show all operations until the last one ends; 0 if all succeeded, 9 if not."""
+    """Show the progress of all operations until the last one ends. Returns the exit code: 0 if all succeeded, 9 if
+    not."""
     places = {m.id: f"{m.component_key}/{m.ordinal} on {m.node_name}" for m in batch.instance.members}
     names = {one.id: places.get(one.member_id or "", f"{component} {n}") for n, one in enumerate(batch.operations, 1)}
     title = f"Adding {len(names)} × {component} to {batch.instance.name}"

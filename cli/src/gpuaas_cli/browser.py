@@ -1,6 +1,7 @@
-"""Sign-in with a browser: the identity provider redirects to this computer with a code, or shows the code.
+"""Sign-in with a browser: the identity provider redirects to this computer with an authorization code, or shows the
+code.
 
-The code only works with the PKCE verifier, which never leaves this process.
+The code is useless without the PKCE verifier, which this process keeps until it exchanges the code.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ PATIENCE_S = 300
 
 
 def sign_in(api: str, provider: str, *, paste: bool) -> tuple[str, str]:
-    """Sign in with the browser. Returns the code and its PKCE verifier."""
+    """Let the person sign in with a browser. Returns the authorization code and its PKCE verifier. Raises CliError if
+    the sign-in takes longer than five minutes."""
     verifier = secrets.token_urlsafe(32)
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     start = f"{api}/v1/auth/oidc/{provider}/start"
@@ -36,7 +38,7 @@ def sign_in(api: str, provider: str, *, paste: bool) -> tuple[str, str]:
 
 
 class _Landing(HTTPServer):
-    """A local server that receives the redirect of the browser."""
+    """A local HTTP server that receives the authorization code when the browser is redirected to it."""
 
     timeout = 1.0
 

@@ -26,7 +26,8 @@ def digest_of(one: DepartureCertificateView) -> str:
 
 
 def unaltered(one: DepartureCertificateView) -> bool | None:
-    """Return whether the digest matches; None if a newer platform wrote fields that this version does not support."""
+    """Return True if the certificate matches its digest, False if it was altered; None if it has a newer format than
+    this version supports."""
     return digest_of(one) == one.digest if one.statement.format == KNOWN_FORMAT else None
 
 

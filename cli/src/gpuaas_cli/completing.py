@@ -47,7 +47,7 @@ def print_candidates(words: list[str]) -> None:
 
 
 def candidates(words: list[str]) -> list[str]:
-    """Return the candidates for the last word, which may be empty."""
+    """Return the completions of the last word. The last word may be empty."""
     from .command_tree import build_app
 
     *before, begun = words
@@ -84,7 +84,7 @@ def _chosen_from(hint: Any) -> bool:
 
 
 def _position(rest: list[str], options: dict[str, Any]) -> int:
-    """Return the number of positional words so far, without the values of options."""
+    """Return how many of the words are positional arguments. Options and their values are not counted."""
     values = {n + 1 for n, word in enumerate(rest) if word in options and options[word].hint is not bool}
     return sum(1 for n, word in enumerate(rest) if not word.startswith("-") and n not in values)
 
@@ -94,7 +94,7 @@ def _instances(at: Session, _: list[str]) -> list[str]:
 
 
 def _members(at: Session, before: list[str]) -> list[str]:
-    """Return the members of the named instance."""
+    """Return the members of the instance that the typed words name; empty if they name no instance."""
     found = [one for one in at.client.list_instances(at.project_id).items if {one.name, one.id} & {*before}]
     members = at.client.list_members(at.project_id, found[-1].id).items if found else []
     return [f"{one.component_key}/{one.ordinal}" for one in members]
@@ -105,7 +105,7 @@ def _allocations(at: Session, _: list[str]) -> list[str]:
 
 
 def _places(at: Session, before: list[str]) -> list[str]:
-    """Return candidates `component=allocation`, with the components of the named app."""
+    """Return `component=allocation` for each component of the app that the typed words name, with each allocation."""
     entries = [entry for entry in at.client.get_catalog(at.project_id).items if entry.app.slug in before]
     components = [one["key"] for entry in entries for one in (entry.manifest or {}).get("components", [])]
     return [f"{component}={name}" for component in components for name in _allocations(at, before)]

@@ -1,7 +1,7 @@
 """The stored contexts: platforms by name, each with address, token and default project.
 
-Used by session, login and `gpuaas context`. One JSON file, readable by its owner only. Environment variables take
-precedence, so that automation needs no file.
+Used by session, login and `gpuaas context`. The contexts are stored in one JSON file that only its owner can read.
+Environment variables take precedence over the file, so that automation needs no file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Config:
     def effective(cls, api: str | None = None, context: str | None = None) -> Config:
         """Return the context to use, by precedence: `--api`, `--context`, environment, current context.
 
-        A stored token is only sent to the address that issued it: an address selects the context with its token.
+        A stored token is sent only to the address that issued it. If another address is given, the context with that
+        address is used; if there is none, no stored token is sent.
         """
         env = os.environ.get if not context else lambda _: ""
         wanted = (api or env("GPUAAS_API") or "").rstrip("/")
@@ -45,7 +46,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Contexts:
-    """The whole file of contexts."""
+    """All stored contexts, and which of them is the current one."""
 
     current: str = ""
     known: dict[str, Config] = field(default_factory=dict)
@@ -66,7 +67,8 @@ class Contexts:
             return cls()
 
     def chosen(self, context: str | None, api: str = "") -> Config:
-        """Return the context by name, by GPUAAS_CONTEXT, by address, or the current one."""
+        """Return the context with this name or with the name in GPUAAS_CONTEXT; without a name, a context with this
+        address, otherwise the current context. Raises CliError if no context has the name."""
         if name := context or os.environ.get("GPUAAS_CONTEXT"):
             return self.named(name)
         current = self.known.get(self.current, Config())
@@ -84,8 +86,8 @@ class Contexts:
         return self.known[name]
 
     def name_for(self, api: str) -> str:
-        """Return the context name for a sign-in without --context: one with this address, or a new one named after the
-        address."""
+        """Return the context name for a sign-in without --context: the name of the existing context for this server
+        address, or a new name derived from the address."""
         by_api = [name for name, one in self.known.items() if one.api == api]
         if self.current in by_api:
             return self.current
@@ -99,7 +101,7 @@ class Contexts:
         return Contexts("" if name == self.current else self.current, left)
 
     def save(self) -> None:
-        """Write the file atomically with mode 0600."""
+        """Write all contexts to the file, atomically and with mode 0600."""
         path = self.path()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = path.with_name(f".{path.name}.new")

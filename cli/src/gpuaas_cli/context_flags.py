@@ -11,8 +11,8 @@ _named: list[str] = []
 
 
 def remember(common: object) -> None:
-    """Store the flags of the command line. Environment and context are not stored, since they apply to the next command
-    anyway."""
+    """Store the --project, --context and --api flags of the command line. Values from the environment or the context
+    are not stored, since they apply to the next command anyway."""
     _named.clear()
     for option in ("project", "context", "api"):
         if value := getattr(common, option, None):
@@ -20,5 +20,6 @@ def remember(common: object) -> None:
 
 
 def there(command: str) -> str:
-    """Return the suggested command with the flags of this one."""
+    """Return the suggested command with the stored flags added. Text that is not a `gpuaas` command is returned
+    unchanged."""
     return f"{command} {shlex.join(_named)}" if _named and command.startswith("gpuaas ") else command

@@ -52,8 +52,8 @@ CONSEQUENCES = {
 
 
 def confirm(command: Sequence[str], named: Sequence[object]) -> None:
-    """Ask for confirmation if the command is destructive. Without consent it exits with code 2 before anything is
-    sent."""
+    """Ask for confirmation if the command is destructive. Raises CliError with exit code 2, before anything is sent, if
+    the person declines or there is no terminal."""
     name = " ".join(command)
     if name not in CONSEQUENCES:
         return
@@ -67,7 +67,8 @@ def confirm(command: Sequence[str], named: Sequence[object]) -> None:
 
 
 def ask(consequence: str, question: str, answers: Sequence[str]) -> None:
-    """Ask on stderr, so that stdout contains only data."""
+    """Ask the question on stderr, so that stdout contains only data. Raises CliError if the reply is not one of
+    `answers`."""
     print(f"{consequence}\n{question}", end="", file=sys.stderr, flush=True)
     if input().strip() not in answers:
         raise CliError("Nothing was done.", "", failures.USAGE)

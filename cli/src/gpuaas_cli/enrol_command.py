@@ -1,7 +1,8 @@
 """The command that installs the agent on a machine and enrols it, for `gpuaas node enrol` and `gpuaas node readmit`.
 
-It needs only python3, as the agent does. The command contains the installer's digest and the installer contains the
-archive's, so only the announced program runs. The token is read from standard input, where `ps` does not show it.
+The command needs only python3, as the agent does. It contains the digest of the installer, and the installer contains
+the digest of the archive, so only the announced program runs. The token is read from standard input, where `ps` does
+not show it.
 """
 
 from __future__ import annotations

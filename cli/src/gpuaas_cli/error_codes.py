@@ -1,4 +1,5 @@
-"""The error codes of the platform and the SDK, with way out and exit code. Read by `explain` and the MCP tools."""
+"""The error codes of the platform and the SDK, each with what to do and the exit code. Read by `explain` and the MCP
+tools."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def explained(code: str) -> dict[str, Any]:
 
 
 def every_code() -> dict[str, dict[str, Any]]:
-    """Return the platform's codes, and the SDK's own codes for a missing or unreadable answer."""
+    """Return all error codes by name: those of the platform, and the SDK's own codes for a missing or unreadable
+    answer."""
     from gpuaas_sdk import errors
 
     found = {

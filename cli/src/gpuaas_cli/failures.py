@@ -1,6 +1,6 @@
 """Exit codes and error messages. Called by main.
 
-Scripts use the exit code, people read the sentence and the way out, support needs the correlation id.
+Scripts use the exit code, people read the sentence and what to do, support needs the correlation id.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def exit_code(error: GpuaasError) -> int:
 
 
 def tell(sentence: str, way_out: str = "", *, code: str = "", correlation_id: str = "", fields: list[str] = []) -> None:  # noqa: B006
-    """Print the sentence, what to do, and the ids for support."""
+    """Print an error to stderr: the sentence, what to do, and the ids for support."""
     lines = [f"Error: {sentence}", *(f"  {field}" for field in fields)]
     if way_out:
         lines.append(f"What you can do: {way_out}")
@@ -67,7 +67,8 @@ def tell(sentence: str, way_out: str = "", *, code: str = "", correlation_id: st
 
 
 def tell_any(error: Exception) -> int:
-    """Print any exception. Returns the exit code."""
+    """Print an error message for any exception and return the exit code. With GPUAAS_DEBUG, an unexpected exception is
+    raised instead."""
     from gpuaas_sdk.client.errors import GpuaasError
     from gpuaas_sdk.client.request import EmptyId
 
@@ -87,7 +88,7 @@ def tell_any(error: Exception) -> int:
 
 
 def tell_error(error: GpuaasError) -> int:
-    """Print an SDK error. Returns the exit code."""
+    """Print an error message for an SDK error and return the exit code."""
     code = exit_code(error)
     way_out = "Sign in again: gpuaas login" if code == SIGN_IN else error.way_out
     fields = [f"{one.pointer or 'request'}: {one.message}" for one in getattr(error, "errors", [])]

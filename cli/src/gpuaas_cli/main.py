@@ -55,7 +55,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _command(arguments: list[str]) -> Callable[[], int | None]:
-    """Return the parsed command, ready to be called. A usage error exits with 2."""
+    """Parse the arguments and return the command, ready to be called. Raises CliError with exit code 2 on a usage
+    error."""
     from functools import partial
 
     from . import context_flags, show
@@ -90,7 +91,8 @@ def _parse(app: App, arguments: list[str]) -> tuple[Callable[..., int | None], B
 
 
 def _without_guess(message: str) -> str:
-    """Remove the parser's "Did you mean" unless the guess is close; a distant guess misleads."""
+    """Remove the parser's "Did you mean" hint from the message if the suggested word differs much from the typed
+    word."""
     import re
     from difflib import SequenceMatcher
 

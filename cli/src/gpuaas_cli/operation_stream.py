@@ -54,14 +54,15 @@ class Moment:
 
 
 def sequence_now(client: Client, project_id: str) -> int:
-    """Return the current sequence number. Read it before a request, so that the first event is not missed."""
+    """Return the sequence number of the newest event. If it is read before a request, events that follow it include the
+    first event of the request."""
     return client.list_operations(project_id, limit=1).event_sequence or 0
 
 
 def moments(
     client: Client, project_id: str, operation_id: str, *, after: int | None = None, on_line: OnLine
 ) -> Iterator[Moment]:
-    """Yield every step of the operation until it ends. Without `after`, recent history comes first."""
+    """Yield every step of the operation until it ends. Without `after`, steps of the recent past are included."""
     for _, moment in moments_of(client, project_id, {operation_id}, after=after, on_line=on_line):
         yield moment
 

@@ -32,7 +32,7 @@ class Common:
 
     @property
     def json(self) -> bool:
-        """Return True for JSON or YAML; show.as_json prints the requested format."""
+        """Return True if the output format is JSON or YAML; show.as_json prints the requested format."""
         return self.output != "table"
 
 

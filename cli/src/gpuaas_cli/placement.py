@@ -24,7 +24,8 @@ Manifest = dict[str, Any]
 
 
 def read_manifest(at: Session, app: str, version: str | None) -> Manifest | None:
-    """Return the manifest of the version to deploy; None if the caller may not read it (the platform then decides)."""
+    """Return the manifest of the version to deploy; None if the caller may not read it, or the version does not exist
+    (the platform then checks the arguments). Raises CliError if the catalog has no such app."""
     from gpuaas_sdk.client.errors import Denied, NotFound
 
     with suppress(Denied):
@@ -42,7 +43,8 @@ def read_manifest(at: Session, app: str, version: str | None) -> Manifest | None
 
 
 def read_places(at: Session, places: list[str], manifest: Manifest | None) -> Placement:
-    """Return the allocations by component of the manifest: {"controller": ["alloc_…"]}."""
+    """Return the allocation ids of each component: {"controller": ["alloc_…"]}. Raises CliError if the arguments are
+    invalid or name a component that the app does not have."""
     known = [component["key"] for component in (manifest or {}).get("components", [])]
     components = ", ".join(known)
     if not places:
@@ -64,7 +66,8 @@ def read_places(at: Session, places: list[str], manifest: Manifest | None) -> Pl
 
 
 def choose_topology(wanted: str | None, placement: Placement, manifest: Manifest | None) -> str | None:
-    """Return the named topology, or the first that fits this placement; None if the manifest is not readable."""
+    """Return the named topology, or without a name the first topology that fits the placement. Raises CliError if there
+    is none. Without a readable manifest, the name is returned unchecked, or None."""
     topologies = (manifest or {}).get("topologies", [])
     if not topologies:
         return wanted
@@ -80,8 +83,8 @@ def choose_topology(wanted: str | None, placement: Placement, manifest: Manifest
 
 
 def _placeable(components: dict[str, Any]) -> dict[str, Any]:
-    """Return the components that can be placed; a component that always shares another's node is not placed by
-    itself."""
+    """Return the components that a placement can name. A component that always shares the node of another component
+    cannot be named."""
     return {key: rule for key, rule in components.items() if not rule.get("shares_with")}
 
 
@@ -103,7 +106,7 @@ def _described(topology: dict[str, Any]) -> str:
 
 
 def read_inputs(pairs: list[str], file: Path | None) -> dict[str, Any]:
-    """Return the inputs of the file, overridden by single inputs."""
+    """Return the inputs of the file together with the `KEY=VALUE` pairs. A pair replaces the same key of the file."""
     inputs = read_object(file) if file else {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
@@ -114,7 +117,8 @@ def read_inputs(pairs: list[str], file: Path | None) -> dict[str, Any]:
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """Read a JSON object from a file or from standard input."""
+    """Read a JSON object from a file, or from standard input if the file is `-`. Raises CliError if it is not a JSON
+    object."""
     try:
         read = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
     except (OSError, ValueError) as error:
@@ -125,7 +129,7 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Parse numbers, true, false, null, lists and objects as JSON; everything else is text."""
+    """Parse the text as JSON. Text that is not valid JSON is returned unchanged."""
     try:
         return json.loads(text)
     except ValueError:

@@ -35,7 +35,8 @@ class Step:
 
 @dataclass
 class Steps:
-    """The steps so far. A step ends when the next one starts; a new message within a step replaces its text."""
+    """The steps of an operation so far. A step ends when the next step starts; a new message within a step replaces its
+    text."""
 
     steps: list[Step] = field(default_factory=list)
     status: str = "queued"
@@ -46,7 +47,7 @@ class Steps:
         return self.steps[-1] if self.steps else None
 
     def saw(self, moment: Moment) -> Step | None:
-        """Add a moment. Returns the step if it is new."""
+        """Add a progress report. Returns the step that the report starts, or None if it starts no new step."""
         if not self.steps:
             self.began = min(self.began, moment.at)
         self.status = moment.status
@@ -155,7 +156,7 @@ class Living:
 
 
 def bar(steps: Steps) -> RenderableType:
-    """Return a bar of completed steps."""
+    """Return a progress bar that shows how many of the steps are completed."""
     from rich.progress_bar import ProgressBar
 
     current = steps.current

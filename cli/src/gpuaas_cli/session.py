@@ -33,7 +33,8 @@ class Session:
 
     @property
     def project(self) -> ProjectView:
-        """Return the named project, or the only visible one."""
+        """Return the requested project, or the only visible project if none is requested. Raises CliError if there is
+        no such project, or several are visible."""
         if self._project is None:
             self._project = self._choose_project()
         return self._project
@@ -60,7 +61,8 @@ class Session:
         return pick("instance", name_or_id, sorted(found, key=lambda i: i.state == "deleted"), "gpuaas instance list")
 
     def operation(self, id_or_instance: str) -> OperationView:
-        """Return an operation by its id, or the newest one of the named instance or any of its members."""
+        """Return the operation with this id, or the newest operation of the named instance and its members. Raises
+        CliError if the instance has no operations."""
         if id_or_instance.startswith("op_"):
             return self.client.get_operation(self.project_id, id_or_instance)
         instance = self.instance(id_or_instance, deleted=True)
@@ -71,13 +73,15 @@ class Session:
         return newest
 
     def newest_operation(self, instance: InstanceView, *, live: bool = False) -> OperationView | None:
-        """Return the newest operation of an instance; with `live` only one that has not ended."""
+        """Return the newest operation of an instance, with `live` only if it has not ended; None if there is no such
+        operation."""
         wanted = {"instance_id": instance.id, "newest_first": True, "limit": 1}
         page = self.client.list_operations(self.project_id, **wanted, history=False if live else None)
         return page.items[0] if page.items else None
 
     def allocation_id(self, name_or_id: str, known: list[AllocationView]) -> str:
-        """Return the id of an allocation given by id, by its own name, or by the name of its node."""
+        """Return the id of the allocation that has this id, this name or a node with this name. Raises CliError if
+        there is none."""
         if name_or_id.startswith("alloc_"):
             return name_or_id
         return pick("allocation", name_or_id, known, "gpuaas allocation list").id
@@ -103,7 +107,8 @@ class Session:
 
 
 def pick(noun: str, wanted: str, among: list[T], listing: str) -> T:
-    """Return an item by id, slug, name or node name, in this order. A name that fits several items is an error."""
+    """Return the item whose id, slug, name or node name (in this order) is `wanted`. Raises CliError if no item
+    matches, or several; of several instances the first is returned."""
     for attribute in ("id", "slug", "name", "node_name"):
         found = [one for one in among if getattr(one, attribute, None) == wanted]
         if len(found) > 1 and noun != "instance":

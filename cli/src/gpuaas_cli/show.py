@@ -43,7 +43,7 @@ _format = "json"
 
 
 def set_format(output: str) -> None:
-    """Set the format of `as_json`."""
+    """Set the format that `as_json` prints: YAML if `output` is "yaml", otherwise JSON."""
     global _format
     _format = "yaml" if output == "yaml" else "json"
 
@@ -74,8 +74,8 @@ def _yaml(value: Any) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "None.") -> None:
-    """Print a table: with colours and wrapping on a terminal; in plain, complete columns in a pipe, without loading
-    rich."""
+    """Print a table: with colours and wrapped lines on a terminal; in a pipe with plain, complete columns, without
+    loading rich. Without rows the text `empty` is printed."""
     if not rows:
         print(empty)
     elif sys.stdout.isatty():
@@ -85,7 +85,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str =
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> None:
-    """Print one name and value per line; empty values are omitted."""
+    """Print one name with its value per line; names with an empty value are omitted."""
     known = [row for row in rows if row[1]]
     if sys.stdout.isatty():
         _draw(None, known)
@@ -123,7 +123,7 @@ LONGEST_WORD = 32
 
 
 def _floors(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the minimum width of each column: words stay whole, unless they are very long."""
+    """Return the minimum width of each column: the length of its longest word, at most LONGEST_WORD."""
     cells = zip(columns, *rows, strict=True)
     return [min(LONGEST_WORD, max(len(word) for text in one for word in text.split() or [""])) for one in cells]
 
@@ -137,7 +137,7 @@ def _fit(widths: list[int], screen: int) -> bool:
 
 
 def _cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below each other, for a terminal too narrow for columns."""
+    """Print each row as a list of column names and values, for a terminal that is too narrow for a table."""
     for number, row in enumerate(rows):
         if number:
             print()
@@ -212,7 +212,7 @@ def _has_parts(value: Any) -> bool:
 
 
 def _items(values: list[Any], indent: int) -> None:
-    """Print a list: items of the same shape are aligned, others are printed below each other."""
+    """Print a list. Flat items with the same keys are printed as aligned rows, others one below the other."""
     space = "  " * indent
     if all(isinstance(one, dict) and one.keys() == values[0].keys() and _is_flat(one) for one in values):
         _rows([tuple(_plain(cell) for cell in one.values()) for one in values], space)

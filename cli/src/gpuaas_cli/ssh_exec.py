@@ -44,7 +44,7 @@ STRICT = {
 
 
 def check_programs() -> None:
-    """Check that ssh and ssh-keygen are installed. Called before any request."""
+    """Raise CliError if ssh or ssh-keygen is not installed. Called before any request is sent."""
     for name in ("ssh", "ssh-keygen"):
         if shutil.which(name) is None:
             way_out = "Install OpenSSH's client (Debian: apt-get install openssh-client) and run it again."
@@ -74,7 +74,8 @@ def new_key(folder: Path) -> str:
 
 
 def command(folder: Path, to: SshSessionView, words: Sequence[str], *, tty: bool) -> list[str]:
-    """Return the ssh command. Its certificate and known_hosts are written into the folder."""
+    """Return the ssh command line. The certificate and the known_hosts file that ssh uses are written into the
+    folder."""
     (folder / "key-cert.pub").write_text(to.certificate + "\n")
     lines = [f"@cert-authority {to.host_principal} {line}\n" for line in to.host_ca_public_keys]
     (folder / "known_hosts").write_text("".join(lines))
@@ -90,7 +91,8 @@ def command(folder: Path, to: SshSessionView, words: Sequence[str], *, tty: bool
 
 
 def connect(words: list[str]) -> int:
-    """Run ssh and return its exit code. Signals are passed to ssh, so that this program can clean up after it."""
+    """Run ssh and return its exit code. Signals are passed on to ssh, so that this program outlives ssh and can clean
+    up."""
     process: subprocess.Popen[bytes] | None = None
     early: list[int] = []  # signals that came before ssh had started
 

@@ -20,7 +20,8 @@ DOING = {"deploy": "Deploying", "decommission": "Decommissioning"}
 
 
 def wait_for_end(at: Session, accepted: AcceptedView, *, after: int | None, json: bool) -> int:
-    """Show the operation until it ends; 0 if it succeeded, 9 if not."""
+    """Show the progress of the operation until it ends, then print its result. Returns the exit code: 0 if the
+    operation succeeded, 9 if not."""
     client, operation, instance = at.client, accepted.operation, accepted.instance
     with view(_title(operation, instance), json=json) as shown:
         try:
@@ -98,7 +99,7 @@ def print_failure(operation: OperationView, instance: InstanceView) -> None:
 
 
 def _print_superseded(operation: OperationView, instance: InstanceView) -> None:
-    """Print that a newer operation took precedence: it is no failure, and there is nothing to retry."""
+    """Print that a newer operation superseded this one. It is no failure, and there is nothing to retry."""
     print(file=sys.stderr)
     sentence = f"{operation.kind} of {instance.name} was superseded by a newer operation."
     failures.tell(sentence, code=operation.status, correlation_id=operation.correlation_id)

@@ -1,7 +1,7 @@
 """`--watch`: repeats a read command. Called by main for every command with the option.
 
-A terminal is redrawn; in a pipe the output is printed again when it changes. It keeps trying while the platform does
-not respond.
+On a terminal, changed output replaces the previous output; in a pipe it is printed below it. While the platform does
+not respond, the command is retried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CLEAR = "\033[H\033[2J\033[3J"
 
 
 class _Page(io.StringIO):
-    """Captures the output of one run; it counts as a terminal if stdout is one, so that colours are kept."""
+    """Captures the output of one run. `isatty` returns that of the real stdout, so that colours are kept."""
 
     def __init__(self, real: TextIO) -> None:
         super().__init__()
@@ -30,7 +30,8 @@ class _Page(io.StringIO):
 
 
 def watch(command: Callable[[], int | None], every_s: float, *, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Repeat the command until Ctrl-C, or until an error that a retry cannot fix."""
+    """Repeat the command until Ctrl-C, and return the exit code for an interruption. An error that a retry cannot fix
+    is raised."""
     from gpuaas_sdk.client.errors import ConnectionFailed, Unavailable
 
     out, shown = sys.stdout, None

@@ -83,7 +83,8 @@ def class_name(name: str) -> str:
 
 
 def default(schema: Schema, annotation: str) -> str:
-    """Return the default of an optional field; msgspec copies a list or dict for each object."""
+    """Return the default value of an optional field, as source text. A list or dict is safe, because msgspec copies it
+    for each object."""
     value = schema.get("default")
     if not annotation.endswith("None") and annotation.startswith(("list", "dict")):
         return "[]" if annotation.startswith("list") else "{}"

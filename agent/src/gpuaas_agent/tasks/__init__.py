@@ -1,1 +1,2 @@
-"""Tasks: the platform's typed and signed requests. `follow.py` has the task thread, `acts/` one module per kind."""
+"""Tasks: signed requests of the platform to this host. `follow.py` has the task thread, `acts/` a module per task
+kind."""

@@ -1,8 +1,7 @@
-"""Parses and verifies the task documents that the platform signed. Anything else is rejected without further
-processing.
+"""Verifies and parses task documents that the platform has signed. A document that fails a check is rejected.
 
-Order: signature over the exact bytes, then their schema, then whether they are for this host and this time, then the
-arguments of the kind. `memory.py` rejects replays and tasks of former claims.
+Order of the checks: signature over the exact bytes, schema of the document, host and validity period, arguments of the
+task kind. `memory.py` rejects replays and tasks of former claims.
 """
 
 import base64
@@ -63,7 +62,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Known:
-    """What the current trust contains for tasks: the keys that may sign them, and the allocations of this host."""
+    """The parts of the current trust that tasks need: the keys that may sign tasks, and the allocations of this
+    host."""
 
     keys: dict[str, bytes]
     allocations: frozenset[str]

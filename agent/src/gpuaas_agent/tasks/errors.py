@@ -1,9 +1,9 @@
 """Errors of a task.
 
 TaskError
-├── TaskRefused     not a valid task for this host: nothing was done
-├── TaskFailed      it was run and failed
-└── TaskStopped     it was stopped at a safe point: out of time, or the lease was lost
+├── TaskRefused     the task is not valid for this host: nothing was done
+├── TaskFailed      the task was run and failed
+└── TaskStopped     the task was stopped at a safe point: its time limit passed, or its lease was lost
 """
 
 

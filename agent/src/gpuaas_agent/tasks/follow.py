@@ -1,6 +1,7 @@
-"""The task thread: takes a task from the inbox, runs it and reports its result. It resumes after a restart.
+"""The task thread: takes a task from the inbox, runs it and reports its result. After a restart it continues the
+unfinished task.
 
-No task starts before the signature, the schema of the kind, the fence and the first renewal have all been checked.
+A task starts only after its signature, its schema and its claim epoch were checked and its lease was renewed once.
 """
 
 import json
@@ -29,7 +30,7 @@ KEEP = (401, 403)  # not about the result itself, which is sent again later
 
 
 class Tasks:
-    """The tasks of one host. `once` runs one round; it can be called again after any error."""
+    """Runs the tasks of one host. `once` runs one round and can be called again after any error."""
 
     def __init__(
         self,
@@ -89,7 +90,8 @@ class Tasks:
         self._end(task, outcome, message, evidence)
 
     def resume(self) -> None:
-        """Continue what the previous process left: a finished but unreported task, a started one, or a received one."""
+        """Continue the task that the previous process left in the journal. A started task that is not idempotent is not
+        run again: its result is `interrupted`."""
         left = self.journal.load()
         if left is None:
             return
@@ -105,8 +107,8 @@ class Tasks:
             self.do(task, left["steps"], left["phase"])
 
     def deliver(self) -> None:
-        """Send every result until the platform has accepted it. A result may be sent twice; the platform counts it
-        once."""
+        """Send the stored results to the platform, and delete each result that the platform has accepted or rejected
+        for good. A result may be sent twice; the platform counts it once."""
         for path in self.spool.waiting():
             known = json.loads(path.read_bytes())
             try:
@@ -136,8 +138,8 @@ class Tasks:
 
     @staticmethod
     def _stopped(task: Task, lease: Lease) -> str:
-        """Return the final state of a stopped task. A timeout is a failure even for repeatable work: a repetition would
-        take as long."""
+        """Return the outcome of a stopped task: `failed` if an idempotent task exceeded its time limit, because a
+        repetition would take as long; otherwise `interrupted`."""
         return "failed" if task.idempotent and lease.out_of_time else "interrupted"
 
     def _end(self, task: Task, outcome: str, message: str, evidence: dict[str, Any]) -> None:
@@ -148,7 +150,8 @@ class Tasks:
         self.journal.close()
 
     def _refuse(self, leased: Any, why: str) -> None:
-        """Report a rejected task under the ids it came with; nothing else of it is used."""
+        """Store the result `refused` under the task id, attempt and epoch of the delivery. Without valid ids no result
+        is stored."""
         log.warning("rejected a task: %s", why)
         task_id, attempt, epoch = (leased.get(name) for name in ("task_id", "attempt", "epoch"))
         if not (isinstance(task_id, str) and document.ID.fullmatch(task_id) and type(attempt) is type(epoch) is int):
@@ -162,6 +165,7 @@ class Tasks:
 
 
 def bound(evidence: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return the evidence, or its marked beginning if it is larger than its kind allows."""
+    """Return the evidence if its JSON has at most `most` characters; otherwise the beginning of the JSON, marked
+    `cut_off`."""
     text = json.dumps(evidence)
     return evidence if len(text) <= most else {"cut_off": True, "begins": text[: most // 2]}

@@ -1,4 +1,4 @@
-"""Passes tasks from the poll to the task thread, and reports to the poll whether that thread can take a task."""
+"""Passes tasks from the poll thread to the task thread, and shows the poll thread whether the task thread is free."""
 
 import threading
 from typing import Any
@@ -7,10 +7,10 @@ from gpuaas_agent.tasks.document import ID
 
 
 class Inbox:
-    """The queue between poll and task thread. `free`: the task thread has no task. `working_on`: the id of its task, if
-    known.
+    """The queue between the poll thread and the task thread. `free`: the task thread has no task. `working_on`: the id
+    of its current task; None if it has no task or the id is invalid.
 
-    `closed`: the thread takes no tasks, because the platform has no keys to sign them.
+    `closed`: the task thread takes no tasks, because the platform has no keys to sign them.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Inbox:
             self._hold(task_id)
 
     def take(self, wait_s: float) -> Any:
-        """Return the next task for the idle task thread; None if there is none within `wait_s`."""
+        """Mark the task thread as free and return its next task; None if no task arrives within `wait_s` seconds."""
         with self._changed:
             if not self._given:
                 self.free, self.closed, self.working_on = True, False, None

@@ -1,7 +1,7 @@
-"""The journal of the current task and of unsent results. Each entry is on disk before the next step.
+"""The journal of the current task, and the spool of unsent results. Each entry is on disk before the next step.
 
-Order at the end: result in the spool, task recorded as done, journal removed, result sent, result removed. After a kill
-between any two of them, the next start continues from there.
+Order when a task ends: result in the spool, task recorded as done, journal removed, result sent, result removed. After
+a kill between any two of these steps, the next start continues with the following one.
 """
 
 import json
@@ -18,8 +18,8 @@ MOST_STEPS = 200
 
 
 class Journal:
-    """The journal of one task at a time. `steps` lists started and completed steps: the evidence of an interrupted
-    task."""
+    """The journal of one task at a time. `steps` lists the started and completed steps; for an interrupted task they
+    are the evidence."""
 
     def __init__(self, places: Places) -> None:
         self.path = places.tasks / "journal.json"

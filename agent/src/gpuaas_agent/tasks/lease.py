@@ -1,7 +1,7 @@
-"""Renews the lease of the current task, and detects its loss.
+"""Renews the lease of the current task, and detects that the lease was lost.
 
-A thread renews, but only within the task's time limit: work that hangs loses its lease. The duration of a lease
-is counted from before the request, by the monotonic clock.
+A thread renews the lease until the task's time limit passes: a task that hangs loses its lease. The duration of a lease
+is counted from the moment before the request, by the monotonic clock.
 """
 
 import threading

@@ -1,5 +1,5 @@
-"""The record of what tasks created on this host, per allocation. It is written before the creation, so that a wipe
-finds everything."""
+"""The record of the files, folders and units that tasks created on this host, per allocation. An entry is written
+before the item is created, so that a wipe finds every item."""
 
 import json
 import re

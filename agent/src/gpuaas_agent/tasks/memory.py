@@ -1,4 +1,5 @@
-"""The stored history of tasks: fences and completed tasks. It is on disk before a task starts.
+"""The stored history of tasks, by which replays and outdated tasks are rejected: claim epochs, wiped allocations,
+completed tasks. A change is on disk before the task starts.
 
 Claim epochs are counted from 1 within each operation, so the highest received epoch is stored per allocation and
 operation. A wiped allocation is closed: tasks that still arrive for it are rejected.
@@ -26,7 +27,8 @@ class Memory:
         self.done: dict[str, list[int]] = known.get("done", {})
 
     def admit(self, task: Task) -> None:
-        """Reject replays and tasks of former claims; record the epoch of an accepted task."""
+        """Record the claim epoch of a task. Raises TaskRefused for a replay, a task of a former claim, or a task of a
+        wiped allocation."""
         if task.attempt <= self.done.get(task.task_id, [0])[0]:
             raise TaskRefused(f"Attempt {task.attempt} of this task was done already.")
         if task.allocation_id in self.closed and task.kind != WIPE:
@@ -39,7 +41,8 @@ class Memory:
             self._save()
 
     def ended(self, task: Task, now: float) -> None:
-        """Record a completed task until its document expires; an expired document is rejected anyway."""
+        """Record a completed task. The record is kept until the task's document expires; an expired document is
+        rejected anyway."""
         self.done = {name: known for name, known in self.done.items() if known[1] > now}
         self.done[task.task_id] = [task.attempt, task.expires_at]
         self._save()

@@ -1,4 +1,4 @@
-"""Opens paths on this host one name at a time, without following links."""
+"""Opens files in the folders that tasks may change, one path component at a time, without following symbolic links."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,8 +13,8 @@ ALLOWED = ("/opt/gpuaas/", "/etc/gpuaas/apps/", "/var/lib/gpuaas/apps/", "/etc/s
 
 @contextmanager
 def folder_of(root: Path, path: str, made: Callable[[str], None] | None = None) -> Iterator[tuple[int, str]]:
-    """Open the parent folder of a path and yield it with the last name. With `made`, missing folders are created;
-    `made` is called before each."""
+    """Open the parent folder of a path. Yields its file descriptor and the last component of the path. With `made`, a
+    missing folder is created after `made` was called with its path; without `made`, FileNotFoundError is raised."""
     *folders, name = names(path)
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -28,8 +28,8 @@ def folder_of(root: Path, path: str, made: Callable[[str], None] | None = None) 
 
 
 def names(path: str) -> list[str]:
-    """Split a path into names and reject unsafe ones. The schema has rejected such paths already; this is a second
-    check."""
+    """Split a path into its components. Raises TaskFailed if the path is not below an allowed folder or contains `..`.
+    The task schema rejects such paths too."""
     parts = path.split("/")[1:]
     if not path.startswith(ALLOWED) or any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise TaskFailed(f"{path!r} is not below a folder that tasks may change.")
@@ -52,7 +52,8 @@ def _enter(handle: int, name: str, whole: str, made: Callable[[str], None] | Non
 
 @contextmanager
 def new_file(folder: int, name: str, mode: int, owner: tuple[int, int]) -> Iterator[int]:
-    """Open a new file for writing. It appears under its name when complete, with mode and owner, or not at all."""
+    """Open a new file for writing. It appears under its name, with mode and owner, when the block ends; after an error
+    in the block it does not appear."""
     temporary = f".{name}.gpuaas-new"
     remove(folder, temporary)
     handle = os.open(

@@ -1,4 +1,5 @@
-"""Validates a value against the subset of JSON Schema that `kinds.json` uses; an unknown keyword rejects everything.
+"""Validates a value against the subset of JSON Schema that `kinds.json` uses. If a schema has an unknown keyword, no
+value is valid.
 
 A host has no JSON Schema library, and a check that skips unknown keywords would be unsafe.
 """
@@ -11,11 +12,11 @@ TYPES: dict[str, Any] = {"object": dict, "array": list, "string": str, "integer"
 
 
 class Misfit(Exception):
-    """A value that does not match its schema; the message names the place and the mismatch."""
+    """A value does not match its schema. The message names the part of the value and the schema keyword."""
 
 
 def load(text: str) -> Any:
-    """Parse JSON strictly: duplicate names and NaN are errors."""
+    """Parse JSON strictly: a duplicate name in an object or a NaN raises ValueError."""
     return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
 
 

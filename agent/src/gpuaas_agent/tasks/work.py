@@ -1,4 +1,5 @@
-"""The interface of an act: its arguments, recorded steps, and programs with a time limit. Acts use nothing else."""
+"""`Work`, the argument of every act (the function that runs one task kind): the task's arguments, recorded steps, and
+programs with a time limit."""
 
 import os
 import signal
@@ -29,16 +30,17 @@ class Work:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Record a step before and after the block. Work may stop between two steps."""
+        """Record a step as started before the block and as done after it. Raises TaskStopped before the step if the
+        task must stop (`checkpoint`)."""
         self.checkpoint()
         self._journal.begin(name)
         yield
         self._journal.did()
 
     def checkpoint(self) -> None:
-        """Stop at this safe point if the time limit has passed or the lease was lost.
+        """Raise TaskStopped if the task's time limit has passed or its lease was lost.
 
-        Repeatable work continues while the platform does not respond.
+        While the platform does not respond, an idempotent task continues; any other task stops when its lease expires.
         """
         if self._lease.out_of_time:
             raise TaskStopped(f"It took longer than {self.task.time_limit_s} seconds.")
@@ -46,7 +48,8 @@ class Work:
             raise TaskStopped("The lease was lost, so the work stopped at a safe point.")
 
     def run(self, argv: Sequence[str]) -> tuple[int, str]:
-        """Run a program by its full path in its own session; it and its children end with the task's time limit."""
+        """Run a program by its full path. Returns its exit code and the beginning of its output. When the task's time
+        limit passes, the program and its children are killed and TaskStopped is raised."""
         assert argv[0].startswith("/")
         child = subprocess.Popen(
             argv,
@@ -81,7 +84,7 @@ class Work:
 
 
 def _read(pipe: Any, kept: bytearray, most: int) -> None:
-    """Read the pipe to its end, so that the child never blocks, but keep only the beginning."""
+    """Read the pipe to its end, so that the child never blocks on it. Only the first `most` bytes are kept."""
     with pipe:
         while chunk := pipe.read1(1 << 16):
             kept += chunk[: most - len(kept)]

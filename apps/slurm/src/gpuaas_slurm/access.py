@@ -50,7 +50,7 @@ class Proof:
         return parse.version(self.versions.get("slurmctld", ""))
 
     def conditions(self, workers: int) -> list[dict[str, str]]:
-        """Return the manifest's health conditions, from what the deploy has just proven."""
+        """Return the health conditions that the manifest declares, according to what the deploy has just proven."""
         ready = sum(state in ("idle", "busy") for state in self.nodes.values())
         gpu = f", and one saw GPU {self.gpu_seen}" if self.gpus else ""
         rows = [
@@ -119,8 +119,8 @@ def shown_header(plan: Plan, key: Key) -> dict[str, Any]:
 
 
 def headers_wanted(head: HeadSeen) -> list[Key]:
-    """Return one job header per partition, and one per partition and GPU type. Names that fail validation are
-    skipped."""
+    """Return the job headers that the access bundle should show: one per partition, and one per partition and GPU type.
+    Names that fail validation are skipped."""
     types = sorted({kind for node in head.nodes.values() for kind in node.gpus if kind})
     names = [name for name in sorted(head.partitions) if _usable("partition", name)]
     return [(name, gpu) for name in names for gpu in (None, *(one for one in types if _usable("gpu_type", one)))]
@@ -154,7 +154,8 @@ def refreshed(
     *,
     app_version: str,
 ) -> dict[str, Any]:
-    """Return the access bundle with later changes; it equals the old bundle when nothing has changed."""
+    """Return the access bundle updated with what was observed. It equals the old bundle if nothing has changed, and is
+    marked as stale if the scheduler does not answer."""
     now = {name: value for name, value in before.items() if name != "stale"}
     if not head.answers:
         return now | {"stale": NEEDS_SCHEDULER}

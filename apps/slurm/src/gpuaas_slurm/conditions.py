@@ -42,7 +42,7 @@ def disk_free(facts: HostFacts, _: str) -> tuple[bool, str]:
 
 
 def _holds(mount: str, path: str, facts: HostFacts) -> bool:
-    """Return True if `path` lies on this mount, that is, if no longer mount point is a prefix of it."""
+    """Return True if `path` lies on this mount: among the mount points that contain the path, it is the longest."""
     over = [m for m in facts.disk_kb if path == m or path.startswith(m.rstrip("/") + "/")]
     return bool(over) and max(over, key=len) == mount
 
@@ -83,7 +83,7 @@ def gpus_present(facts: HostFacts, _: str) -> tuple[bool, str]:
 
 
 def cgroup_there(facts: HostFacts, _: str) -> tuple[bool, str]:
-    """Check for a file system at the cgroup mount point. slurmd needs it even where it confines jobs without
+    """Check that control groups are mounted at /sys/fs/cgroup. slurmd needs the mount even if it confines jobs without
     cgroups."""
     if facts.cgroup == "sysfs":
         return False, f"No control groups are mounted at /sys/fs/cgroup of {facts.hostname}; slurmd needs the mount."
@@ -102,8 +102,8 @@ def names_apart(names: Sequence[str]) -> Question:
 
 
 def same_uid(uid: int) -> Question:
-    """Return a check that the user has, or can get, this uid. Slurm identifies users by uid: another uid is another
-    user."""
+    """Return a check that the cluster's user has, or can get, this uid on a host. Slurm identifies users by uid:
+    another uid is another user."""
 
     def uid_agrees(facts: HostFacts, _: str) -> tuple[bool, str]:
         if facts.uid is not None and facts.uid != uid:
@@ -141,7 +141,7 @@ COMING_BACK = (Question("clock_wrong", clock_right), Question("gpus_missing", gp
 
 
 def ask(facts: HostFacts, instance_id: str, questions: Iterable[Question] = PREFLIGHT) -> list[dict[str, object]]:
-    """Run the checks and return their results for the report."""
+    """Run the checks on the facts of a host. Returns a row per check for the report."""
     rows: list[dict[str, object]] = []
     for question in questions:
         ok, sentence = question.ask(facts, instance_id)

@@ -32,7 +32,8 @@ class Entry:
     adopt: str = ""
 
     def row(self) -> dict[str, str]:
-        """Return the entry as a row of `adapter_detail`; CLI and console read the field name `said`."""
+        """Return the entry as a row of `adapter_detail`. The sentence is in the field `said`, which CLI and console
+        read."""
         shown = {**vars(self), "said": self.sentence}
         return {name: shown[name] for name in ("what", "where", "kind", "said", "revert", "adopt") if shown[name]}
 
@@ -125,7 +126,8 @@ def _accounts(name: str, plan: Plan, head: HeadSeen) -> Iterator[Entry]:
 
 
 def _same(key: str, value: str) -> object:
-    """Normalize a value for comparison: Slurm prints minutes as days and hours, and has two words for unlimited."""
+    """Return the value in a form that can be compared: Slurm prints minutes as days and hours, and has two words for
+    unlimited."""
     if not key.endswith("Time"):
         return value.upper()
     if value.upper() in UNLIMITED:

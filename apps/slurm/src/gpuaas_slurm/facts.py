@@ -128,8 +128,8 @@ def common_uid(hosts: Iterable[HostFacts]) -> int:
 
 @dataclass(frozen=True)
 class AskedBetween:
-    """When a host was asked, by the controller's clock in ms. The host wrote its own time in between: a command may
-    wait for minutes, for example until a package manager is done."""
+    """The time span of a command on a host, by the controller's clock in ms. The host wrote its own time within this
+    span, which may last minutes, for example while the command waits for a package manager."""
 
     began_ms: int
     ended_ms: int
@@ -139,7 +139,8 @@ class AskedBetween:
         return cls(began_ms, now_ms())
 
     def skew_s(self, answer: Answer) -> float:
-        """Return by how much the host's clock is ahead, or behind if negative, at the least."""
+        """Return by how many seconds the host's clock is at least ahead, or behind if negative. 0 if the host's time
+        lies within the time span."""
         host_ms = int(answer.last("now_ms", str(self.began_ms)))
         return (min(0, host_ms - self.began_ms) + max(0, host_ms - self.ended_ms)) / 1000
 
@@ -149,7 +150,8 @@ def now_ms() -> int:
 
 
 async def look(host: Host, more: str = "") -> tuple[HostFacts | None, Answer]:
-    """Fence the host and read its facts. `more` is shell text that runs in the same command."""
+    """Fence the host and read its facts. Returns the facts, or None if the script failed, and the script's output.
+    `more` is shell text that runs in the same command."""
     began = now_ms()
     answer = await host.script(f"{LOOK}{more}exit 0\n", within=60)
     return (read(answer, AskedBetween.since(began)) if answer.exit == 0 else None), answer

@@ -20,7 +20,8 @@ MOST_TOLD = 5  # workers in one sentence
 
 
 def put_back(name: str) -> str:
-    """Return the command that rewrites the files and makes Slurm read them: an update with the same settings."""
+    """Return the command with which a person lets the platform rewrite the files and Slurm read them: an update with
+    the same settings."""
     return f"`gpuaas instance update {name}`"
 
 

@@ -100,12 +100,13 @@ class Plan:
         return tuple(dict.fromkeys([self.controller.allocation_id, *(w.allocation_id for w in self.workers)]))
 
     def type_of(self, slot: WorkerSlot, device: str) -> str:
-        """Return the GPU type that jobs request: that of the first rule that matches what the host reports."""
+        """Return the GPU type that jobs request for a device: the type of the first rule that matches the model
+        reported by the host, otherwise the default type."""
         model = dict(slot.models).get(device, "").lower()
         return next((kind for part, kind in self.types if part.lower() in model), self.gpu_type)
 
     def gpus_by_type(self, devices: Mapping[str, Iterable[str]]) -> dict[str, int]:
-        """Return the number of GPUs of each type. `devices` has the GPU files of each allocation."""
+        """Return the number of GPUs of each type. `devices` has the GPU device files of each allocation."""
         kinds = Counter(self.type_of(w, one) for w in self.workers for one in devices.get(w.allocation_id, ()))
         return dict(sorted(kinds.items()))
 
@@ -140,7 +141,7 @@ def make(
 
 
 def _partitions(inputs: dict[str, Any], gpu_types: set[str]) -> tuple[Partition, ...]:
-    """Read the partitions from the inputs: `partition` names the default one, `partitions` configures it or adds
+    """Read the partitions from the inputs: `partition` names the default partition, `partitions` configures it or adds
     others."""
     default = validate.word("partition", inputs.get("partition", "main"))
     rows = validate.rows("partitions", inputs.get("partitions", []), PARTITION, 16)

@@ -58,7 +58,7 @@ WORKER = _COMMON + 'say version "$(slurmd -V 2>/dev/null)"\nexit 0\n'
 
 @dataclass(frozen=True)
 class HostSeen:
-    """What a host reports about itself. `why` is the reason if it did not respond, otherwise empty."""
+    """What a host reports about itself. `why` is the reason if the host did not respond, otherwise empty."""
 
     why: str = ""
     skew_s: float = 0.0
@@ -125,7 +125,8 @@ def _partitions(lines: list[str]) -> dict[str, dict[str, str]]:
 
 
 def _made(lines: list[str]) -> dict[tuple[str, str], str]:
-    """Parse the file of accounts that the deploy loaded into Slurm: return the accounts and the users in each."""
+    """Parse the accounts file that the deploy loaded into Slurm. Returns the options of each account, and of each user
+    in it."""
     found: dict[tuple[str, str], str] = {("root", ""): ""}
     parent = "root"
     for line in lines:

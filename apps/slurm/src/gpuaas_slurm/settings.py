@@ -48,7 +48,8 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Words:
-    """A value that only Slurm can check; the pattern prevents it from breaking out of its line."""
+    """A text value that only Slurm can fully check. The pattern ensures that the value stays on its line of
+    slurm.conf."""
 
     pattern: str
     expected: str
@@ -161,7 +162,8 @@ class BadSetting(BadWord):
 
 
 def read(value: object) -> tuple[tuple[str, str], ...]:
-    """Return the input `slurm_conf` as lines of slurm.conf, in the order of the table."""
+    """Return the input `slurm_conf` as names and values for slurm.conf, in the order of the table. Raises BadSetting
+    for a key that is not allowed, BadWord for an invalid value."""
     if not isinstance(value, dict):
         raise BadWord("slurm_conf", value, "names and values of settings")
     for name in value:
@@ -171,7 +173,7 @@ def read(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def why_not(name: str) -> str:
-    """Return why a key is not allowed. The lookup ignores case, as Slurm does."""
+    """Return why a key of slurm.conf is not allowed. The lookup ignores case, as Slurm does."""
     for names, sentence in REFUSALS.items():
         if name.lower() in {known.lower() for known in names}:
             return sentence.format(name=repr(name)[1:60].rstrip("'"))
@@ -179,7 +181,8 @@ def why_not(name: str) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON schema for the manifest: the allowed keys as a form, and the reason for the others."""
+    """Return the JSON schema of the settings for the manifest: a form with the allowed keys, and the reason why each
+    other key is rejected."""
     return {
         "type": "object",
         "title": "Further settings of Slurm",

@@ -65,7 +65,7 @@ def known_keys(inputs: dict[str, Any], allowed: set[str]) -> None:
 
 
 def rows(what: str, value: object, keys: set[str], most: int) -> list[dict[str, Any]]:
-    """Return the value if it is a list of small objects with known keys, otherwise raise BadWord."""
+    """Return the value if it is a list of at most `most` objects with known keys, otherwise raise BadWord."""
     if not isinstance(value, list) or len(value) > most or not all(isinstance(one, dict) for one in value):
         raise BadWord(what, value, f"a list of at most {most} objects")
     for one in value:
@@ -74,14 +74,14 @@ def rows(what: str, value: object, keys: set[str], most: int) -> list[dict[str, 
 
 
 def text(what: str, value: object, most: int) -> str:
-    """Return the value if it is text of at most `most` characters, otherwise raise BadWord. It is only compared, never
-    written."""
+    """Return the value if it is text of at most `most` characters, otherwise raise BadWord. The text is only compared,
+    never written to a file."""
     if not isinstance(value, str) or not 0 < len(value) <= most:
         raise BadWord(what, value, f"1 to {most} characters")
     return value
 
 
 def slug(text: str, fallback: str) -> str:
-    """Return a valid word for a free name: 'Team A!' becomes 'team-a'."""
+    """Return a valid word for a free name ('Team A!' becomes 'team-a'), or `fallback` if no valid word is left."""
     made = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:38].strip("-")
     return made if len(made) > 1 and made[0].isalpha() else fallback

@@ -1,7 +1,7 @@
 """Plans: the exact request of a change, stored for ten minutes in this process and applied at most once.
 
-A plan is the request itself with its idempotency key: applying it twice returns the first answer, and a repeat after a
-lost answer takes effect once. Only a plan that was shown before can be applied. Used by tools.py.
+A plan is the request itself with its idempotency key: if it is sent again after a lost answer, the change still happens
+once. Only a plan that was shown before can be applied. Used by tools.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Plans:
         return plan
 
     def apply(self, plan_id: str, send: Callable[[Request[Any]], Any]) -> tuple[Plan, bool]:
-        """Apply a plan unless it was applied. Returns the plan with its answer, and whether this call applied it."""
+        """Send the request of a plan, unless it was sent before. Returns the plan with its answer, and True if this
+        call sent the request. Raises CliError if the plan is unknown, has expired or was refused by the platform."""
         plan = self._known.get(plan_id)
         if plan is None or self._clock() - plan.made >= LIFE_S:
             sentence = (

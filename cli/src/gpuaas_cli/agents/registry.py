@@ -60,7 +60,7 @@ class Operation:
     call: Any  # a gpuaas_sdk.client.call; Any, because type checkers misread a descriptor in a field
 
     def request(self, arguments: dict[str, Any]) -> Request[Any]:
-        """Build the request. The caller has validated the arguments."""
+        """Build the API request of this operation. The caller must have validated the arguments."""
         named = {name: value for name, value in arguments.items() if name not in self.positional}
         return self.call.request(*(arguments[name] for name in self.positional), **named)
 
@@ -77,7 +77,7 @@ def operations() -> dict[str, Operation]:
 
 
 def why_not(name: str, one: call[..., Any]) -> str:
-    """Return why a call is excluded for agents; "" if it is not."""
+    """Return why agents may not use a call; "" if they may use it."""
     if name in NOT_FOR_AGENTS:
         return NOT_FOR_AGENTS[name]
     sample = _sample(one)
@@ -108,7 +108,7 @@ def _parameters(one: call[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _sample(one: call[..., Any]) -> Request[Any]:
-    """Build a request with example arguments, to read its method and answer type."""
+    """Build a request with example arguments, to read the method and the answer type of the call."""
     hints, positional, named = get_type_hints(one._describe), [], {}
     for name, rule in _parameters(one).items():
         value = EXAMPLES[_plain(hints[name])]
@@ -127,7 +127,7 @@ def _kind(sample: Request[Any]) -> str:
 
 
 def _plain(hint: Any) -> Any:
-    """Return the type without `None`: `list[str] | None` becomes `list`."""
+    """Return the type without `None` and without its parameters: `list[str] | None` becomes `list`."""
     options = [one for one in get_args(hint) if one is not NoneType] if NoneType in get_args(hint) else [hint]
     return get_origin(options[0]) or options[0]
 
@@ -137,7 +137,7 @@ def _schema(hint: Any) -> dict[str, Any]:
 
 
 def _fields(answer: Any, seen: frozenset[Any] = frozenset()) -> Iterator[str]:
-    """Yield the field names of an answer, including nested ones."""
+    """Yield the field names of an answer type, including those of nested types."""
     for inner in get_args(answer):
         yield from _fields(inner, seen)
     kind = get_origin(answer) or answer

@@ -1,7 +1,7 @@
 """The MCP server: serves tools.py to an agent over standard input and output. Called by `gpuaas mcp`.
 
-The only module that imports the `mcp` library. Calls run in threads, because the SDK's client is synchronous. An error
-is returned as an answer with a sentence, what to do, a code and a correlation id.
+No other module imports the `mcp` library. Calls run in threads, because the SDK's client is synchronous. An error is
+returned as an answer with a sentence, what to do, a code and a correlation id.
 """
 
 from __future__ import annotations

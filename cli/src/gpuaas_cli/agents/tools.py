@@ -1,7 +1,7 @@
 """The tools of an agent: find, describe, plan, apply, watch, triage, explain. server.py serves them.
 
 A tool takes plain arguments and returns plain data; errors are raised as in every command. Each call reads the stored
-token, so that a new sign-in needs no restart, and has its own correlation id.
+token, so that a new sign-in needs no restart. Each call has its own correlation id.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Tools:
         self._known = {tool.name: tool for tool in made}
 
     def listed(self) -> list[Tool]:
-        """Return the offered tools; a read-only server offers no changes."""
+        """Return the tools that the server offers. A read-only server offers only tools that change nothing."""
         return [tool for tool in self._known.values() if self._may or not tool.changes]
 
     def run(self, name: str, arguments: dict[str, Any]) -> Any:
@@ -99,7 +99,8 @@ class Tools:
         return {**facts, "applied": "now" if now else "before; this is the first answer", "answer": plan.answer}
 
     def watch(self, operation_id: str, project_id: str = "", after: str = "", seconds: float = WATCH_S) -> Any:
-        """Return the steps of an operation until it ends or the time is over; continue with `next_after`."""
+        """Wait until an operation ends or `seconds` have passed. Returns its steps so far, and in `next_after` the
+        cursor with which a further call continues."""
         deadline = time.monotonic() + min(seconds, LONGEST_WATCH_S)
         with session(self._common) as at:
             project = project_id or at.project_id
@@ -203,7 +204,8 @@ def _check(what: str, given: dict[str, Any], known: set[str], required: tuple[st
 
 
 def _filled(at: Session, one: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with the current project and tenant filled in if missing."""
+    """Return the arguments; if a required project or tenant is missing, the current one is filled in. Raises CliError
+    if an argument is missing or invalid."""
     usual: dict[str, Callable[[], str]] = {"project_id": lambda: at.project_id, "tenant_id": lambda: at.tenant_id(None)}
     lacking = [name for name in one.required if name in usual and name not in arguments]
     filled = {**{name: usual[name]() for name in lacking}, **arguments}
@@ -234,7 +236,8 @@ def _plan_view(one: Operation, plan: Plan, effects: Any) -> dict[str, Any]:
 
 
 def _steps(at: Session, project: str, operation_id: str, after: str, deadline: float) -> tuple[list[Any], str]:
-    """Return new events of the operation; without the permission to read events, wait briefly and return none."""
+    """Return new events of the operation, and the cursor after them. Without the permission to read events, wait
+    briefly and return no events."""
     wait = int(max(0.0, min(deadline - time.monotonic(), 20.0)))
     try:
         start = after or str(max(0, sequence_now(at.client, project) - 500))

@@ -35,7 +35,7 @@ class Auth(Protocol):
     def accept(self, answer: TokenView, asked_at: float) -> None: ...
     def forget(self, refused: str | None) -> bool:
         """Drop the rejected token, unless another call has already renewed it. Returns True if a new token can be
-        requested."""
+        requested, otherwise False."""
         ...
 
 

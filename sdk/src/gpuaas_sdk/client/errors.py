@@ -15,11 +15,11 @@ Raised by the client, the event follower and machines.py; the controller loop an
     │   └── Unavailable          5xx
     ├── ConnectionFailed         no answer: refused, cut or timed out
     ├── BadAnswer                an answer that is not of this API (a proxy page, a wrong address)
-    └── MachineError             a host, reached by SSH
+    └── MachineError             a command or connection to a host failed
         ├── MachineUnreachable   no connection
-        ├── HostIdentityWrong    it is not the host that the platform enrolled
+        ├── HostIdentityWrong    the machine is not the host that the platform enrolled
         ├── AccessRefused        the host does not accept the certificate
-        └── CommandTimedOut      a command ran longer than it was given
+        └── CommandTimedOut      a command ran longer than its timeout
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ After a lost connection or a restart of the platform, the follower reconnects wi
 was. In a tenant's stream the sequence numbers have no gaps: if the next number is not last + 1, the missing events are
 listed and delivered first. A project's stream is a selection, so its numbers have gaps.
 
-    page = client.list_instances(project)                                    # what is
-    for event in follow(client, project_id=project, after=page.event_sequence):   # what happens from then on
+    page = client.list_instances(project)                                    # the current state
+    for event in follow(client, project_id=project, after=page.event_sequence):   # every later change
         ...
 """
 
@@ -31,7 +31,8 @@ Notice = Callable[[GpuaasError | None], None]
 
 
 class Position:
-    """The position of a follower in the stream, and how to handle an arriving event. Performs no input or output."""
+    """The position of a follower in the event stream. It decides how an arriving event is handled, without input or
+    output."""
 
     def __init__(self, tenant_id: str | None, project_id: str | None, after: int | str | None) -> None:
         if bool(tenant_id) == bool(project_id):

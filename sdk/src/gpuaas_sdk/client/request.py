@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 
 class Page(msgspec.Struct, Generic[Item], kw_only=True):
-    """One page of a list. Following events from `event_sequence` misses no later change."""
+    """One page of a list. A follower that starts at `event_sequence` gets every change made after the page was read."""
 
     items: list[Item]
     next_cursor: str | None = None
@@ -51,18 +51,18 @@ class Request(Generic[T]):
 
 
 class EmptyId(ValueError):
-    """An id was empty. The path would name another resource, so nothing is sent."""
+    """An id was empty, so the path would name another resource. Nothing is sent."""
 
 
 def at(template: str, *ids: str) -> str:
-    """Insert ids into a path template, percent-encoded."""
+    """Insert the percent-encoded ids into a path template. Raises EmptyId if an id is empty."""
     if not all(ids):
         raise EmptyId(f"{template}: an id is empty")
     return template.format(*(quote(i, safe="") for i in ids))
 
 
 def given(**fields: object) -> dict[str, object]:
-    """Return the arguments that are not None; the platform chooses the missing values."""
+    """Return the arguments that are not None. For the others the platform uses its defaults."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -75,7 +75,7 @@ def post(answer: type[T], template: str, *ids: str, **body: object) -> Request[T
 
 
 def put(answer: type[T], template: str, *ids: str, etag: str | None, **body: object) -> Request[T]:
-    """Build a PUT request that replaces the version identified by `etag`; None creates the resource."""
+    """Build a PUT request that replaces the version identified by `etag`. With None it creates the resource."""
     return Request("PUT", at(template, *ids), answer, body=given(**body), headers=_precondition(etag))
 
 

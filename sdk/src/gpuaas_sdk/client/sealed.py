@@ -31,7 +31,8 @@ def open_secret(
     operation_id: str,
     claim_epoch: int,
 ) -> str:
-    """Return the value of a sealed secret. `platform_jwk` is `keys.secrets` of `GET /v1`."""
+    """Return the value of a sealed secret. Raises SealBroken if a check fails. `platform_jwk` is `keys.secrets` of `GET
+    /v1`."""
     use = {"aud": audience, "operation_id": operation_id, "claim_epoch": claim_epoch}
     return _opened(sealed, private_jwk, platform_jwk, use)
 
@@ -45,8 +46,8 @@ def open_credential(
     operation_id: str,
     claim_epoch: int,
 ) -> str:
-    """Return the private key in OpenSSH form, after checking that the sealed credential and version match the
-    answer."""
+    """Return the private key of a sealed credential in OpenSSH form. Raises SealBroken if a check fails, for example if
+    the sealed credential id or version differs from the answer."""
     use = {"aud": audience, "operation_id": operation_id, "claim_epoch": claim_epoch}
     use |= {"credential_id": answer.credential_id, "version": answer.version}
     return _opened(answer.sealed, private_jwk, platform_jwk, use)

@@ -74,7 +74,8 @@ class Exchange(Generic[T]):
         return headers
 
     def read(self, response: httpx2.Response) -> T:
-        """Return the typed answer; a problem document is raised as its exception."""
+        """Return the typed answer. A problem document is raised as its exception, any other unexpected answer as
+        BadAnswer."""
         if response.status_code >= 400:
             raise self.problem(response)
         if response.status_code >= 300:
@@ -132,7 +133,7 @@ def _may_pass(error: GpuaasError) -> bool:
 
 
 def trusted(api: str) -> bool | ssl.SSLContext:
-    """Return the TLS verification for this address. Plain HTTP gets an empty CA list, since loading the real one is
+    """Return the TLS verification for this address. For plain HTTP it has no CA certificates, because loading them is
     slow."""
     return True if api.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 

@@ -92,8 +92,8 @@ class ClaimRunner:
                 log.error("%s: the controller loop itself failed", self.name, exc_info=error)
 
     async def _confirm_long_waited_claim(self) -> bool:
-        """Return whether the claim is still valid, after a heartbeat if little of its lease is left. The lease counts
-        from the start of a long poll, which may have waited for most of it."""
+        """Return True if the claim is still valid, otherwise False. If little of its lease is left, a heartbeat renews
+        it first: the lease counts from the start of a long poll, which may have waited for most of it."""
         if self._lease.remaining() < self._lease.seconds / 2:
             await self._send_heartbeat()
         if not self.work.lost and self._lease.remaining() <= 0:
@@ -118,8 +118,8 @@ class ClaimRunner:
                 wait = missed.next()
 
     async def _send_heartbeat(self) -> bool:
-        """Send a heartbeat. Returns False if it did not get through; sets `work.lost` if the platform has ended the
-        claim."""
+        """Send a heartbeat. Returns True if the platform confirmed the claim, otherwise False. Sets `work.lost` if the
+        platform has ended the claim."""
         asked_at, work = now(), self.work
         beat = self._client.heartbeat(work.project_id, work.operation.id, claim_epoch=work.claim_epoch)
         try:
@@ -186,7 +186,8 @@ class ClaimRunner:
         return outcome
 
     async def _watch(self, task: asyncio.Task[Outcome]) -> Outcome | HandBack:
-        """Wait for the reconcile task while it shows progress; after a stop request, only for the grace period."""
+        """Wait for the reconcile task and return its outcome. A task without progress ends as a failure; a task that
+        outlasts the grace period after a stop request ends as HandBack."""
         stopped_at: float | None = None
         while not task.done():
             await asyncio.wait({task}, timeout=self._pace.look_every_s)
@@ -204,7 +205,7 @@ class ClaimRunner:
         return Failed("work_stalled", why, "Look at the hosts and the controller's log, then retry.", retryable=True)
 
     def _outcome_of(self, error: Exception) -> Outcome:
-        """Convert an exception of the reconcile function into an outcome. A stale claim is raised and ends the
+        """Convert an exception of the reconcile function into an outcome. StaleClaim is raised again and ends the
         runner."""
         if isinstance(error, StaleClaim):
             raise error
@@ -224,7 +225,8 @@ class ClaimRunner:
     # --- the report
 
     async def _report(self, outcome: Done | Failed | HandBack) -> None:
-        """Send the outcome with the same idempotency key until it gets through or the claim is lost."""
+        """Send the outcome, always with the same idempotency key, until the platform has received it or the claim is
+        lost."""
         self.work.check()
         sentence = outcome.sentence if isinstance(outcome, Done) else outcome.why
         log.info("%s: %s: %s", self.name, type(outcome).__name__, sentence)  # never the access bundle
@@ -294,7 +296,8 @@ class ClaimRunner:
 
 
 async def _end(task: asyncio.Task[Outcome] | asyncio.Task[None], within_s: float = 5.0) -> None:
-    """Cancel the task and wait until it has ended, so that no work on a dropped claim continues in the background."""
+    """Cancel the task and wait at most `within_s` seconds for its end, so that no work on a dropped claim continues in
+    the background."""
     task.cancel()
     await asyncio.wait({task}, timeout=within_s)
     if not task.done():

@@ -139,8 +139,8 @@ class Controller:
                 self._observer.soon(instance_id, lambda: instance_id not in self._at_work)
 
     async def _drop_all(self) -> None:
-        """Cancel all running operations. Called only when `run` itself was cancelled: without the loop no claim may be
-        worked on."""
+        """Cancel all running operations. Called only when `run` itself was cancelled, because no claim may be worked on
+        without the loop."""
         runners = list(self._runners.values())
         for task in runners:
             task.cancel()
@@ -148,7 +148,8 @@ class Controller:
 
 
 async def _run_after(former: asyncio.Task[None] | None, runner: ClaimRunner) -> None:
-    """Run an operation that was claimed again because its lease had ended, after its former runner has stopped."""
+    """Stop the former runner of an operation if it still runs, then run the operation under its new claim. An operation
+    is claimed again after its lease has ended."""
     if former is not None and not former.done():
         former.cancel()
         await asyncio.wait({former})

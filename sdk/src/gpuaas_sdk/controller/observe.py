@@ -79,15 +79,15 @@ class ObserveContext:
         return sorted(chosen, key=lambda m: (m.component_key, m.ordinal))
 
     def machine(self, allocation_id: str) -> Machine:
-        """Return the host of an allocation. It connects with its first command and is closed after the observation; its
-        certificate is reused."""
+        """Return the Machine of an allocation's host. It connects with its first command and is closed after the
+        observation. Its certificate is reused by later observations."""
         from ..machines.machine import Machine
 
         return self._machines.setdefault(allocation_id, Machine(self, allocation_id))
 
     def update(self, instance: InstanceView) -> None:
-        """Replace the instance. After a new operation the connections are dropped too, since their certificates were
-        revoked."""
+        """Replace the instance by a newer view. If another operation has run since, the connections are dropped,
+        because their certificates were revoked."""
         if instance.last_operation_id != self.instance.last_operation_id:
             self._machines.clear()
         self.instance = instance
@@ -134,8 +134,8 @@ class Observer:
         self._woken = asyncio.Event()
 
     def soon(self, instance_id: str, still: Callable[[], bool] = lambda: True) -> None:
-        """Schedule an observation after an operation has ended. It is delayed, since the next operation may follow at
-        once and make it outdated; `still` is checked before it starts."""
+        """Schedule an observation of an instance whose operation has ended. It is delayed, because the next operation
+        may follow at once; if `still` returns False by then, the observation is not made."""
         asyncio.get_running_loop().call_later(SETTLED_AFTER_S, self._due, instance_id, still)
 
     def _due(self, instance_id: str, still: Callable[[], bool]) -> None:

@@ -115,8 +115,8 @@ class TelemetrySender:
                 await self._leaving.wait()
 
     async def flush(self) -> bool:
-        """Send the queued entries in batches; False if the platform cannot be reached. If cancelled, unsent entries
-        stay queued."""
+        """Send the queued entries in batches. Returns True if all were sent, False if the platform cannot be reached.
+        If the call is cancelled, unsent entries stay queued."""
         while self._lines or self._spans:
             lines, spans = list(self._lines)[: self._batch], list(self._spans)[: self._batch]
             if not await self._send(lines, spans):

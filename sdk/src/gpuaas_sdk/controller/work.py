@@ -76,7 +76,8 @@ class Work:
 
     @property
     def stopping(self) -> bool:
-        """Return True if the controller was asked to stop: return Again(0, …) at the next safe point."""
+        """Return True if the controller was asked to stop. The reconcile function then returns Again(0, …) at the next
+        safe point."""
         return self._stopping()
 
     def members(self, component_key: str | None = None) -> list[MemberView]:
@@ -98,7 +99,8 @@ class Work:
         self.cancel_requested = self.cancel_requested or answer.cancel_requested
 
     def alive(self, for_s: float = 0.0) -> None:
-        """Record progress, for the stall detection. `for_s`: the next sign of progress may take that long."""
+        """Record a sign of progress for the stall detection. The next sign of progress may take `for_s` seconds
+        longer."""
         self._patient_until = now() + for_s
 
     @contextmanager
@@ -183,7 +185,8 @@ class Work:
         await self.load_members()
 
     async def load_members(self) -> None:
-        """Read the remaining members in pages; a claim and an instance include only the first ones."""
+        """Read all members in pages, if the instance has more members than it included. A claim and an instance include
+        only the first members."""
         if self.instance.members_total <= len(self.instance.members):
             return
         found: list[MemberView] = []
@@ -198,14 +201,15 @@ class Work:
         self.instance = msgspec.structs.replace(self.instance, members=found)
 
     async def report_members(self, members: Sequence[MemberReport]) -> None:
-        """Report members without advancing the step, for members that do not fit into the final report."""
+        """Report the states of members without advancing the step, for members that do not fit into the final
+        report."""
         phase, step, of, message = self._step
         for first in range(0, len(members), MEMBERS_PER_REPORT):
             await self.progress(phase, step, of, message, members=members[first : first + MEMBERS_PER_REPORT])
 
     async def _patiently(self, request: Request[T]) -> T:
-        """Send the request until it gets through or the lease ends, so that a restart of the platform does not fail the
-        work."""
+        """Send the request until the platform answers, so that a restart of the platform does not fail the work. Raises
+        StaleClaim if the lease ends first."""
         backoff = Backoff(base=0.5, cap=3.0)
         while True:
             try:

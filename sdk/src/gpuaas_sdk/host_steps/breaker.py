@@ -25,7 +25,8 @@ Outcome = Done | Again | Failed
 
 
 async def with_circuit_breaker(work: Work, context: StepContext, body: Callable[[], Awaitable[Outcome]]) -> Outcome:
-    """Run the body unless its hosts have failed too often, and record the result."""
+    """Run the body and record its result in the journal. Raises StepFailed without running the body if its hosts have
+    failed too often."""
     allocations = _allocations(work)
     if not work.operation.params.get("try_anyway"):
         _check_closed(work, context, allocations)
@@ -46,7 +47,7 @@ async def with_circuit_breaker(work: Work, context: StepContext, body: Callable[
 
 
 def _allocations(work: Work) -> list[str]:
-    """Return the allocations that the operation sets up: those of one member, or all."""
+    """Return the allocations that the operation sets up: that of its member, or all if it is on the whole instance."""
     member = work.operation.member_id
     return [m.allocation_id for m in work.members() if m.allocation_id and (member is None or m.id == member)]
 

@@ -45,8 +45,8 @@ def start_reporter(work: Work) -> Reporter:
 
 @asynccontextmanager
 async def reach_hosts(work: Work, context: StepContext, allocations: Iterable[str]) -> AsyncGenerator[dict[str, Host]]:
-    """Open one connection per host, all at once, and keep them open inside the block. Yields the hosts by
-    allocation."""
+    """Connect to all hosts at once, and keep the connections open inside the block. Yields the hosts by allocation.
+    Raises Unreached if a host cannot be reached."""
     claim = Claim(work.instance.id, work.operation.id, work.claim_epoch, work.operation.member_id or "")
     names = {m.allocation_id: (m.node_name or m.address or "host", m.address or "") for m in work.members()}
     async with AsyncExitStack() as stack:

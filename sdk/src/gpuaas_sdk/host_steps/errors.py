@@ -61,7 +61,7 @@ class StepFailed(Exception):
 
 
 class StaleOnHost(Exception):
-    """A newer claim controls this host: stop, change nothing, report nothing."""
+    """A newer claim controls this host: the caller must stop without changing or reporting anything."""
 
 
 class Unreached(Exception):
@@ -74,7 +74,8 @@ class Unreached(Exception):
 
 @dataclass(frozen=True)
 class Meaning:
-    """A known cause of a service's output. `{host}` in the sentence is replaced by the host's name."""
+    """A known failure: a pattern that matches the output of a service, with the error code and the sentence for people.
+    `{host}` in the sentence is replaced by the host's name."""
 
     pattern: re.Pattern[str]
     code: str
@@ -103,13 +104,13 @@ class Failures:
         return self._row(code)[1]
 
     def recognise(self, text: str, host: str) -> tuple[str, str] | None:
-        """Return code and sentence if the output has a known cause, otherwise None."""
+        """If the command output shows a known failure, return its error code and message; otherwise return None."""
         found = next((one for one in self.meanings if one.pattern.search(text)), None)
         return (found.code, found.sentence.format(host=host)) if found else None
 
     def explain(self, answer: Answer, *, host: str, step: str, title: str, code: str) -> StepFailed:
-        """Return the failure for the output of a step's script. A full disk causes many other errors, so it is checked
-        first."""
+        """Return the StepFailed error for the output of a step's script. A full disk is checked first, because it
+        causes many other errors."""
         output = scrub(answer.text[-2000:])
         found = diagnosis(answer)
         detail: dict[str, object] = {"step": step, "host": host, "exit": answer.exit, "output": output, **found}
@@ -137,7 +138,8 @@ class Diagnosis(TypedDict):
 
 
 def diagnosis(answer: Answer) -> Diagnosis:
-    """Return what `diagnose` of host.sh found on the host."""
+    """Return what the function `diagnose` of host.sh found: log lines, states of services, and the host's own
+    journal."""
     units = (line.split("|") for line in answer.lines.get("unit_state", []))
     return {
         "log": [scrub(line) for line in answer.lines.get("log", [])[-20:]],
@@ -147,7 +149,7 @@ def diagnosis(answer: Answer) -> Diagnosis:
 
 
 def no_space(answer: Answer) -> str | None:
-    """Return the full file system if that is why a command failed, otherwise None."""
+    """Return the path of the full file system if a full disk made the command fail, otherwise None."""
     full = [line.split("|")[0] for line in answer.lines.get("full", [])]
     if full:
         return full[0]

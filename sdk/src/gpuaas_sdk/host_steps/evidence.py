@@ -31,7 +31,8 @@ SECRETS = (
 
 
 def bundle(detail: JsonObject, rows: Iterable[StepRow], names: Mapping[str, str]) -> dict[str, object]:
-    """Build the evidence from a failure. `rows` are of the app's journal; `names` maps allocations to host names."""
+    """Build the evidence from the detail of a failure and the journal rows of its operation. `names` maps allocations
+    to host names."""
     steps = [
         {
             "step": row["step"],
@@ -46,8 +47,8 @@ def bundle(detail: JsonObject, rows: Iterable[StepRow], names: Mapping[str, str]
 
 
 def bounded(value: JsonObject, most: int = MOST_CHARS) -> dict[str, object]:
-    """Remove secrets, then cut the beginnings of the longest texts and lists until the result has at most `most`
-    characters."""
+    """Remove secrets, then cut the beginnings of the longest texts and lists until the JSON has at most `most`
+    characters. If it is still too long, return only a note."""
     small = {name: _scrubbed(one) for name, one in value.items()}
     keep = 2_000
     while len(json.dumps(small)) > most and keep > 50:
@@ -67,7 +68,8 @@ def scrub(text: str) -> str:
 
 
 def _keeps(found: re.Match[str]) -> bool:
-    """Return True if the word before the secret stays readable; a private key block is removed as a whole."""
+    """Return True if the word before the secret stays readable. Return False for a private key block, which is removed
+    as a whole."""
     return not found.group(0).startswith("-----BEGIN")
 
 

@@ -99,8 +99,8 @@ class Host:
         data: bytes | None = None,
         also: Sequence[str] = (),
     ) -> Answer:
-        """Run a shell script on the host, after host.sh. `also` names the other steps of the same command, for the
-        log."""
+        """Run a shell script on the host, preceded by host.sh, and return its output. `also` names the other steps of
+        the same command, for the log. Raises StaleOnHost if a newer claim controls the host."""
         text = preamble(self.profile, self.claim, step=step, unit=unit, within=within) + body
         started = time.monotonic()
         result = await self.machine.run(["bash", "-c", text], input=data, timeout=within + 90)
@@ -111,7 +111,8 @@ class Host:
         return answer
 
     def _note(self, step: str, code: int, seconds: float, stderr: str) -> None:
-        """Log one line per command, also for triage; never the command's text, input or output."""
+        """Log one line per command, also for triage, with the last line of stderr. The command's text, input and stdout
+        are never logged."""
         last = next((line.strip()[:300] for line in reversed(stderr.splitlines()) if line.strip()), "")
         row = {"kind": "command", "step": step, "host": self.name, "exit": code, "ms": round(seconds * 1000)}
         (log.info if code == 0 else log.warning)("host command", **row, stderr=last)
@@ -178,7 +179,7 @@ active() {{ [ "${{state_of[$1]}}" = active ]; }}
 
 
 async def take_charge(hosts: Mapping[str, Host]) -> None:
-    """Fence every host with this claim. When it returns, no act of an earlier claim runs there."""
+    """Fence every host with this claim. When the call returns, no act of an earlier claim runs there."""
     answers = await together(*(host.script(TAKE_CHARGE, within=60) for host in hosts.values()))
     for host, answer in zip(hosts.values(), answers, strict=True):
         if answer.exit != 0:
@@ -186,7 +187,7 @@ async def take_charge(hosts: Mapping[str, Host]) -> None:
 
 
 def unreadable(host: Host, answer: Answer) -> StepFailed:
-    """Return the failure of a command that only reads."""
+    """Return the error for a failed command that only reads the state of the host."""
     if full := no_space(answer):
         return StepFailed("disk_full", f"The file system {full} of {host.name} is full.", {"host": host.name})
     why = "another command holds its lock" if answer.exit == LOCKED_EXIT else answer.text[-300:]
@@ -198,7 +199,8 @@ async def together(first: Awaitable[A], second: Awaitable[B], /) -> tuple[A, B]:
 @overload
 async def together(*jobs: Awaitable[A]) -> Sequence[A]: ...
 async def together(*jobs: Awaitable[object]) -> Sequence[object]:
-    """Run all awaitables to their end, then raise the first failure, so that no command is abandoned."""
+    """Wait until all awaitables have ended, and return their results. The first exception is raised only then, so that
+    no command is abandoned."""
     results = await asyncio.gather(*jobs, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

@@ -61,7 +61,7 @@ class StepRow(TypedDict):
 
 @dataclass(frozen=True)
 class Setback:
-    """A failed attempt to set up a host, with its evidence. The circuit breaker counts them."""
+    """A failed attempt to set up a host, with its evidence. The circuit breaker counts setbacks."""
 
     operation_id: str
     allocation_id: str
@@ -81,7 +81,7 @@ class Journal:
         self.name = self._store.name
 
     def acting(self, key: Key) -> int:
-        """Open a new attempt; called before the act starts."""
+        """Record a new attempt of a step before its act starts. Returns the number of the attempt."""
         for _ in range(10):  # another controller may open one in the same moment
             if (attempt := self._insert(key, "acting", None)) is not None:
                 return attempt
@@ -100,7 +100,7 @@ class Journal:
         self._close(key, attempt, "verified", detail or {})
 
     def held(self, key: Key, attempt: int) -> None:
-        """Close the attempt as found done: the host did nothing."""
+        """Close the attempt as `probed`: the command found the step done and did not run its act."""
         self._close(key, attempt, "probed", {})
 
     def failed(self, key: Key, attempt: int, detail: JsonObject) -> None:
@@ -118,7 +118,7 @@ class Journal:
         return [StepRow(**{**row, "detail": json.loads(row["detail"])}) for row in found]
 
     def details(self, key: Key) -> list[dict[str, Any]]:
-        """Return what the verified attempts of this step found, oldest first."""
+        """Return the recorded details of the verified attempts of this step, oldest first."""
         found = self._ask(
             "SELECT detail FROM steps WHERE operation_id=? AND allocation_id=? AND step=? AND phase='verified' "
             "ORDER BY attempt",
@@ -149,7 +149,8 @@ class Journal:
         )  # fmt: skip
 
     def setbacks(self, version: str, within_s: float) -> list[Setback]:
-        """Return the setbacks of this version, oldest first. A success on a host deletes its rows."""
+        """Return the setbacks of this version in the last `within_s` seconds, oldest first. A success on a host deletes
+        its setbacks."""
         found = self._ask(
             "SELECT * FROM setbacks WHERE version=? AND at>=? ORDER BY at", (version, self._clock() - within_s)
         )
@@ -174,8 +175,8 @@ class Journal:
         return 0.0 if self._away_since is None else time.monotonic() - self._away_since
 
     def forget_old(self, keep: int = KEPT_OPERATIONS) -> None:
-        """Delete all but the newest operations (ids are ordered by time), so that the journal does not grow without
-        limit."""
+        """Delete the rows of all but the newest operations (operation ids are ordered by time), so that the journal
+        does not grow without limit."""
         newest = "SELECT DISTINCT operation_id FROM steps ORDER BY operation_id DESC LIMIT 1 OFFSET ?"
         for row in self._ask(newest, (keep,)):
             self._ask("DELETE FROM steps WHERE operation_id <= ?", (row["operation_id"],))
@@ -194,7 +195,8 @@ class Journal:
         return found
 
     def _insert(self, key: Key, phase: str, finished: float | None) -> int | None:
-        """Insert the next attempt and return its number; None if another controller has just inserted it."""
+        """Insert the next attempt of a step and return its number; None if another controller has just inserted the
+        same attempt."""
         found = self._ask(
             "INSERT INTO steps (operation_id, instance_id, allocation_id, step, attempt, phase, epoch, started,"
             " finished) VALUES (?,?,?,?,1 + (SELECT COALESCE(MAX(attempt), 0) FROM steps"

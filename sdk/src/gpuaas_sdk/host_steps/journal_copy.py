@@ -17,7 +17,8 @@ class NotCopied(Exception):
 
 
 def copy(old_place: str, new_place: str, app: str = DEFAULT_APP) -> str:
-    """Copy a journal to another store. Returns a sentence that states what was copied."""
+    """Copy a journal to another store. Returns a sentence that states what was copied. Raises NotCopied if a store is
+    in use or the new store has other rows."""
     old, new = place(old_place), place(new_place)
     if old == new:
         raise NotCopied("Both are the same place. Give another one to copy to.")

@@ -2,7 +2,7 @@
 
 Every reconcile function of an app runs inside these wrappers, from the outside in:
 
-    with_rollback           app      a failed operation on a member releases what it holds (only where there is such)
+    with_rollback           app      undoes what a failed operation on a member changed (optional)
       └─ translate_errors   here     StepFailed, unreachable host, lost claim … → Again, Failed or StaleClaim
            └─ with_circuit_breaker   breaker.py: a host that failed too often is not set up again (deploy, add)
                 └─ the reconcile function itself: plan, reach hosts, run stages, return Done
@@ -32,7 +32,8 @@ CODES = {"machine_unreachable": "host_unreachable", "command_timed_out": "step_f
 
 
 async def translate_errors(work: Work, context: StepContext, body: Callable[[], Awaitable[T]]) -> T | Again | Failed:
-    """Run the body and return expected errors as Again or Failed."""
+    """Run the body and return its result. Expected errors are returned as Again or Failed; a lost claim is raised as
+    StaleClaim."""
     try:
         return await _run(work, context, body)
     except StateAway as error:  # also while a failure is written to the journal
@@ -62,7 +63,8 @@ def should_pause(work: Work) -> bool:
 
 
 def paused(work: Work) -> Again | Failed:
-    """Return the outcome of a reconcile that `should_pause` ended."""
+    """Return the outcome of a reconcile that `should_pause` ended: Again if the controller is stopping, Failed if a
+    cancel was requested."""
     if not work.cancel_requested:
         return Again(0, "the controller is stopping")
     return Failed(
@@ -83,8 +85,8 @@ def _host_unreachable(work: Work, context: StepContext, allocation_id: str, why:
 
 
 def _journal_unavailable(work: Work, context: StepContext, why: str) -> Again | Failed:
-    """Return the outcome when the journal is unavailable. No act follows, since it must be recorded first; the probe
-    finds a step that was under way."""
+    """Return Again while the journal is unavailable, and Failed once that lasts longer than `patience_s`. No act starts
+    meanwhile, because it must be recorded first; the next probe finds a step that was under way."""
     if context.journal.away_for() < context.patience_s:
         return Again(2.0, f"{why} Trying again, for {context.patience_s:.0f} s in all.")
     return _failed(work, context, StepFailed("state_unavailable", why))

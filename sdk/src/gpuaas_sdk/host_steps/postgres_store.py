@@ -45,8 +45,8 @@ class PostgresStore:
         """Describe the connections of other controllers to this database, found by their application name; "" if there
         are none.
 
-        PostgreSQL still lists a connection for a moment after its client has closed it, so they are counted again for
-        `CLOSES_S` seconds before they are reported.
+        PostgreSQL still lists a connection for a moment after its client has closed it, so connections are counted
+        again for `CLOSES_S` seconds before they are reported.
         """
         asked = "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = ? AND datname = current_database()"
         deadline = time.monotonic() + CLOSES_S
@@ -65,8 +65,8 @@ class PostgresStore:
 
 
 class _Line:
-    """One database connection and the thread that waits on it. After a lost connection it reconnects and repeats the
-    statement: a row may then exist twice, but is never lost."""
+    """One database connection and the thread that waits on it. If the connection is lost, the statement is repeated on
+    a new connection: a row may then exist twice, but is never lost."""
 
     def __init__(self, address: str, tables: Sequence[str], app: str) -> None:
         self._address, self._tables, self._app = address, tables, app
@@ -78,7 +78,7 @@ class _Line:
         return self._thread.submit(self._run, statement, values).result(PATIENCE_S)
 
     def cut(self) -> None:
-        """Shut down the socket of a thread that may still wait on it, which ends the thread."""
+        """Shut down the socket of the connection. This also ends a thread that still waits on the socket."""
         self._is_cut = True
         with contextlib.suppress(OSError, psycopg.Error):
             if self._connection is not None:
@@ -109,7 +109,7 @@ class _Line:
         return found.fetchall() if found.description else []
 
     def _connected(self) -> psycopg.Connection[DictRow]:
-        """Return the connection, opened if needed. Prepared statements are off, so that a connection pooler can be
+        """Open a connection and create missing tables. Prepared statements are off, so that a connection pooler can be
         used."""
         made = psycopg.Connection[DictRow].connect(
             self._address,

@@ -1,4 +1,5 @@
-"""The profile of an app for the step engine. Each app has one HostProfile and puts it into its StepContext."""
+"""The profile of an app for the step engine: its name, version, failure codes, services and folders on a host. Each app
+has one HostProfile, in its StepContext."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Reports the running step without delaying it: reports are sent in order, in the background.
 
-A lost claim is detected here first. The error is raised before the next step, so that no further act starts.
+If a report fails, for example because the claim was lost, the error is raised before the next step, so that no further
+act starts.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ class Reporter:
             raise self._error
 
     async def sent(self) -> None:
-        """Wait until every report is delivered. Called before the outcome is sent."""
+        """Wait until every report is sent. Raises the error of a failed report. Called before the outcome is sent."""
         await self._queue.join()
         self.check()
 

@@ -1,8 +1,8 @@
-"""Runs stages of steps: surveys each host once, then runs the missing steps. Each is journalled, acted, verified and
-journalled again.
+"""Runs stages of steps: surveys which steps are done on each host, then runs the missing steps. The journal records
+each step before its act and after its verification.
 
-All tasks of a stage on one host go in one command. After a kill at any moment, the survey (or, without one, the command
-itself) finds what is done, and the rest is done once.
+All tasks of a stage on one host run in one command. After a kill at any moment, the survey (or, without a survey, the
+command itself) finds which steps are done, and only the others are run.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class TimelineRow(TypedDict):
 
 @dataclass(frozen=True)
 class Prefetched:
-    """The steps that a host had done, read before the stages were known (see the prefetch of an app)."""
+    """The steps that were already done on a host, read before the stages were known (see the prefetch of an app)."""
 
     probes: Mapping[str, str]  # by step
     done: frozenset[str]
 
     def answers(self, tasks: Sequence[Task]) -> bool:
-        """Return True if exactly the probes of these tasks were run."""
+        """Return True if the prefetch ran the probe of each of these tasks. If not, the host must be surveyed."""
         return all(self.probes.get(task.step.name) == task.step.probe for task in tasks)
 
 
@@ -64,7 +64,8 @@ class Runner:
     timeline: list[TimelineRow] = field(default_factory=list[TimelineRow])
 
     async def run(self, stages: Sequence[Stage]) -> bool:
-        """Run the stages. Returns True when every step is done, False when `pause` asked to stop between two stages."""
+        """Run the stages. Returns True when every step is done, False if `pause` requested a stop between two
+        stages."""
         of, number = sum(len(stage) for stage in stages), 0
         hosts = {task.host.allocation_id for stage in stages for task in stage}
         async with self._surveys(stages) as surveys:
@@ -81,7 +82,8 @@ class Runner:
             return True
 
     async def _run_command(self, tasks: Sequence[Task]) -> None:
-        """Run the tasks in one command. The journal gets their attempts before it and their results after it."""
+        """Run the tasks of one host in one command. The journal records their attempts before the command and their
+        results after it. Raises StepFailed for the first failed step."""
         self.prefetched = {}
         host, started = tasks[0].host, time.monotonic()
         if len(tasks) > 1 and any(failpoints.marked(task.step.name) for task in tasks):
@@ -128,7 +130,8 @@ class Runner:
 
     @asynccontextmanager
     async def _surveys(self, stages: Sequence[Stage]) -> AsyncGenerator[Surveys]:
-        """Survey all hosts concurrently; each stage waits only for the surveys of its own hosts."""
+        """Survey all hosts concurrently in the background. Yields the surveys by allocation, so that a stage waits only
+        for the surveys of its own hosts."""
         by_host: dict[str, list[Task]] = {}
         for stage in stages:
             for task in stage:
@@ -151,8 +154,8 @@ class Runner:
         return frozenset(answer.lines.get("done", []))
 
     async def _holds(self, task: Task, stages: Sequence[Stage], surveys: Surveys) -> bool:
-        """Return True, and record it, if the survey found the task's step done, together with the step it
-        `goes_with`."""
+        """Return True, and record it, if the survey found the task's step done; a step that it `goes_with` must be done
+        on every host too. Otherwise return False."""
         concerned = [task, *(one for stage in stages for one in stage if one.step.name == task.step.goes_with)]
         found = await together(*(surveys[one.host.allocation_id] for one in concerned))
         if not all(one.step.name in done for one, done in zip(concerned, found, strict=True)):
@@ -172,7 +175,8 @@ class Runner:
 
 
 async def command(tasks: Sequence[Task], *, ask: bool) -> dict[str, Answer]:
-    """Run the tasks on their host. Returns the output of each step that was started."""
+    """Run the tasks in one command on their host. Returns the output of each step that the host started, by step
+    name."""
     host, turns = tasks[0].host, [[t.step for t in tasks if t.turn == turn] for turn in sorted({t.turn for t in tasks})]
     steps = [step for turn in turns for step in turn]
     inputs = {step.name: data for step in steps if (data := await step.input()) is not None}
@@ -200,7 +204,8 @@ def _hosts(tasks: Sequence[Task]) -> list[str]:
 
 
 def stage_title(stage: Stage) -> str:
-    """Return the stage's title for people; it does not depend on which part of the stage is still missing."""
+    """Return the stage's title for people. It names the first and the last step, whether or not they are already
+    done."""
     first, *_, last = [task.step.title for task in (*_ordered(stage)[:1], *_ordered(stage))]
     return first if first == last else f"{first} … {last[0].lower()}{last[1:]}"
 

@@ -1,8 +1,9 @@
-"""A step: a probe that checks whether it is done, an act that does it, and the probe again until it holds (verify).
+"""A step brings a host to one desired state: its probe checks the state, its act establishes the state, and the probe
+is repeated until it succeeds (verify).
 
 Probe and act are shell functions that host.sh runs on the host. All probes of a host run in one round trip, and so do
 the acts of a stage, since a session and a shell cost more than most acts. `undo` names the teardown step that reverts
-it.
+this step.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Task:
-    """A step on one host. The tasks of a stage run there in turns: a turn starts when the one before it is verified."""
+    """A step on one host. Tasks of a stage with the same `turn` run at once; a turn starts when the turn before it is
+    verified."""
 
     host: Host
     step: Step
@@ -51,13 +53,14 @@ Stage = tuple[Task, ...]  # tasks of one stage and turn are independent and run 
 
 
 def in_one_go(*stages: Stage) -> Stage:
-    """Join stages into one in which no host waits for another: each host runs all its tasks in one command."""
+    """Join stages into one stage with a turn per stage. Each host runs all its tasks in one command and waits for no
+    other host."""
     return tuple(replace(task, turn=turn) for turn, stage in enumerate(stages) for task in stage)
 
 
 def acts(turns: Sequence[Sequence[Step]], inputs: Mapping[str, bytes], *, ask: bool) -> str:
-    """Return the script that runs several steps on one host. With `ask` it probes first and skips finished steps.
-    `inputs` are concatenated in their order."""
+    """Return the script that runs the steps on one host, turn by turn. With `ask` the script probes each step first and
+    skips finished steps. `inputs` has the standard input of each step, concatenated in this order."""
     steps = [step for turn in turns for step in turn]
     names = {step.name: validate.word("step", step.name) for step in steps}
     made = "".join(
@@ -76,7 +79,8 @@ def function(name: str, body: str) -> str:
 
 
 def questions(steps: Sequence[Step]) -> str:
-    """Return the script that runs every probe concurrently. It needs the output of `unit_states` before it."""
+    """Return the script that runs the probes of all steps concurrently and prints which steps are done. The script of
+    `unit_states` must come before it."""
     names = [validate.word("step", step.name) for step in steps]
     probes = "".join(function(f"probe_{s.name}", s.probe) for s in steps)
     ask = 'do { "probe_$s" >/dev/null 2>&1 && say done "$s"; } & done; wait'
@@ -84,5 +88,5 @@ def questions(steps: Sequence[Step]) -> str:
 
 
 def survey(steps: Sequence[Step], units: Sequence[str]) -> str:
-    """Return the script that finds which of the steps are done on a host."""
+    """Return the script that prints which of the steps are already done on a host."""
     return f"{unit_states(units)}{questions(steps)}exit 0\n"

@@ -1,4 +1,4 @@
-"""Where the journal's rows are stored: a file (SQLite) or a database that several controllers share (PostgreSQL).
+"""The stores for the journal's rows: a file (SQLite), or a database that several controllers share (PostgreSQL).
 
 Both use the same SQL, commit every statement separately, and raise the same error, `StateAway`. The PostgreSQL store
 has a module of its own (postgres_store.py), since it needs a library that only its users install.
@@ -32,7 +32,8 @@ class Store(Protocol):
 
 
 def place(given: str) -> Path | str:
-    """Parse an app's `--state` option: a folder, or the address of a database."""
+    """Parse an app's `--state` option. Returns the path of the journal file for a folder, or the address of a database.
+    Raises StateAway for any other address."""
     if given.startswith(ADDRESSES):
         return given
     if "://" in given:
@@ -54,7 +55,8 @@ def open_store(where: Path | str, tables: Sequence[str], app: str = DEFAULT_APP)
 
 
 class SqliteStore:
-    """The journal in a SQLite file. Writes are not synced to disk (3 ms each): a power cut can lose the last rows."""
+    """The journal in a SQLite file. Writes are not synced to disk, because a sync takes 3 ms: a power cut can lose the
+    last rows."""
 
     def __init__(self, path: Path, tables: Sequence[str]) -> None:
         self.name = str(path)
@@ -77,8 +79,8 @@ class SqliteStore:
             raise StateAway(self.name, str(error)) from error
 
     def others(self) -> str:
-        """Describe who else has the file open, and lock it; "" if no other process has. SQLite leaves write-ahead
-        logging only if no other process uses the file."""
+        """Return why the file cannot be locked, if another process has it open; otherwise lock the file and return "".
+        SQLite leaves write-ahead logging only if no other process uses the file."""
         try:
             self._db.execute("PRAGMA busy_timeout=0")
             self._db.execute("PRAGMA journal_mode=DELETE")

@@ -1,4 +1,5 @@
-"""The sources of a Machine's certificate: the claim of an operation (Work), or an observation (ObserveContext)."""
+"""The interface through which a Machine gets its SSH certificates: implemented by Work (with a claim) and
+ObserveContext."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from ..client.models import GrantView
 
 class Grants(Protocol):
     def check(self) -> None:
-        """Raise StaleClaim if no further command may be sent."""
+        """Raise StaleClaim if no further command may be sent to the host."""
         ...
 
     def expecting(self, seconds: float) -> AbstractContextManager[None]:
-        """Allow a command inside the block to run this long without a sign of progress."""
+        """Allow a command inside the block to run for this many seconds without a sign of progress."""
         ...
 
     async def grant(self, allocation_id: str, ssh_public_key: str) -> GrantView:

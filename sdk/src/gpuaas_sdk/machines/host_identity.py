@@ -28,7 +28,7 @@ class HostCheck:
         return Client()
 
     def guard(self, connection: asyncssh.SSHClientConnection) -> None:
-        """Install this check before asyncssh's own check of the connection."""
+        """Make this connection run `look` on the host key before asyncssh's own check."""
         theirs = connection.validate_server_host_key
 
         def ours(key_data: bytes) -> asyncssh.SSHKey:
@@ -40,7 +40,7 @@ class HostCheck:
         connection.validate_server_host_key = ours  # type: ignore[method-assign]
 
     def look(self, key_data: bytes) -> None:
-        """Reject a host key that is not a certificate for the expected node."""
+        """Raise HostKeyNotVerifiable if the host key is not a certificate for the expected node."""
         try:
             certificate = decode_ssh_certificate(key_data)
         except (asyncssh.KeyImportError, ValueError):

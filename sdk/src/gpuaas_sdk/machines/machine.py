@@ -47,8 +47,8 @@ READ_SCRIPT = 'if [ -e "$1" ]; then cat "$1"; else exit 44; fi'
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a command. A non-zero exit raises no exception; `exit` is the negative signal number if the command
-    was killed."""
+    """The result of a command. `exit` is the exit code, or the negative signal number if a signal killed the command. A
+    non-zero exit code raises no exception."""
 
     exit: int
     stdout: str
@@ -156,7 +156,8 @@ class Machine:
             return self._connection
 
     async def _open_again(self) -> asyncssh.SSHClientConnection:
-        """Reconnect with the existing certificate, if there is one. If it was revoked, try once more with a new one."""
+        """Reconnect with the existing certificate, or with a new one if there is none. If the host rejects the existing
+        certificate, try once more with a new one."""
         kept = self._grant
         try:
             return await self._open(await self._current_grant())

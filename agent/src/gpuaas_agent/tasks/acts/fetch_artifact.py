@@ -1,5 +1,5 @@
-"""The task that downloads an artifact through the platform. Size and digest are checked during the download; only a
-correct file gets its name."""
+"""The task that downloads an artifact through the platform. Size and digest are checked during the download; the file
+appears under its name only if both are correct."""
 
 import hashlib
 import os
@@ -27,7 +27,8 @@ def act(work: Work) -> dict[str, Any]:
 
 
 def receive(work: Work, file: int) -> None:
-    """Download into an open file. Raises an error unless size and digest are as announced."""
+    """Download the artifact into an open file. Raises TaskFailed if its size or digest differs from the announced
+    one."""
     arguments, digest, size = work.arguments, hashlib.sha256(), 0
     for chunk in work.api.download(f"/v1/nodes/{work.task.node_id}/deliveries/{arguments['delivery']}"):
         work.checkpoint()

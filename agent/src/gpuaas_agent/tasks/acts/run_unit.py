@@ -1,5 +1,4 @@
-"""The task that runs a systemctl action (start, stop, enable …) on a unit of the platform's work and reports its
-state."""
+"""The task that runs a systemctl action (start, stop, enable …) on a systemd unit and reports the unit's state."""
 
 from typing import Any
 

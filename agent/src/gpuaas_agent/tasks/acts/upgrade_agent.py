@@ -1,7 +1,8 @@
-"""The task that upgrades this agent: the new version is downloaded, checked, stored beside the current one, and tried.
+"""The task that upgrades this agent: it downloads and checks the new version, stores it beside the current one and
+tries it.
 
-The restart ends this process in the middle of the task. The current version then tries the new one (`upgrade.py`). The
-version that continues finds the journal, runs the task again and reports the result.
+The restart ends this process in the middle of the task. The current version then tries the new version (`upgrade.py`).
+The version that runs after the trial finds the journal, runs the task again and reports the result.
 """
 
 import hashlib
@@ -35,8 +36,8 @@ def act(work: Work) -> dict[str, Any]:
 
 
 def _say_if_tried(work: Work, release: str) -> None:
-    """Raise TaskFailed if this task has already tried the release and it was rejected; another task may try it
-    again."""
+    """Raise TaskFailed if this task has already tried the release and the trial failed. A later task may try the same
+    release again."""
     last = upgrade.outcome(work.places)
     if last and last.get("asked_by") == work.task.task_id and not last["taken"]:
         raise TaskFailed(f"{release} was tried and is not taken: {last['why']}.")

@@ -1,7 +1,7 @@
-"""The task that removes what the platform's work left of an allocation: units, sessions, files; then it blocks further
-tasks.
+"""The task that wipes an allocation: it stops the units and removes the files that tasks created for the allocation,
+ends SSH sessions, and then blocks further tasks of the allocation.
 
-Each part checks first and can be repeated. What could not be removed is named, and the wipe fails.
+Each part can be repeated. If a unit cannot be stopped or a file cannot be removed, the wipe fails and names it.
 """
 
 import os
@@ -46,9 +46,10 @@ def act(work: Work) -> dict[str, Any]:
 
 
 def end_sessions(root: Path) -> int:
-    """End all SSH logins: every process below sshd's listener, but not the listener. Returns how many were ended.
+    """Kill all SSH logins: every process below sshd's listener, but not the listener. Returns the number of killed
+    processes.
 
-    Processes that were detached from their login are ended too, where the host's systemd keeps a scope per login.
+    Processes that were detached from their login are killed too, where the host's systemd keeps a scope per login.
     """
     parents = {int(path.name): parent for path in processes(root) if (parent := _parent(path)) is not None}
     names = {pid: _name(root, pid) for pid in parents}
@@ -74,7 +75,7 @@ def _below(pid: int, listeners: set[int], parents: dict[int, int]) -> bool:
 
 
 def _scopes(root: Path) -> set[str]:
-    """Return the systemd scopes of SSH logins, including those that have logged out."""
+    """Return the names of the systemd scopes of SSH logins, including logins that have already ended."""
     found: set[str] = set()
     for path in (root / "run/systemd/sessions").glob("*"):
         with suppress(OSError, UnicodeDecodeError):
@@ -113,6 +114,6 @@ def _gone(work: Work, path: str) -> bool:
 
 
 def _remove_empty(work: Work, path: str) -> None:
-    """Remove a folder that a task created, if it is empty."""
+    """Remove a folder that a task created. A folder that is not empty stays, without an error."""
     with suppress(OSError, TaskFailed), paths.folder_of(work.places.root, path) as (folder, name):
         os.rmdir(name, dir_fd=folder)

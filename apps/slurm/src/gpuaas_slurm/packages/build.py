@@ -59,7 +59,8 @@ class Built:
 
 
 def build(file: Path, wanted: Sequence[str] = WANTED) -> Built:
-    """Build the package set in a temporary folder, then move the complete file to its name."""
+    """Build the package set and write it to the file atomically. Returns the file's digest, size and package
+    versions."""
     with tempfile.TemporaryDirectory(prefix="gpuaas-slurm-packages-") as folder:
         found = [_read(path) for path in _fetch(Path(folder), wanted)]
         packages = sorted(found, key=lambda one: (one.name, one.version))
@@ -75,8 +76,8 @@ def build(file: Path, wanted: Sequence[str] = WANTED) -> Built:
 
 
 def _fetch(work: Path, wanted: Sequence[str]) -> list[Path]:
-    """Download the packages with separate apt lists and an empty status, so that the local packages are neither read
-    nor changed."""
+    """Download the packages with all dependencies, as if no package were installed. apt uses separate lists and an
+    empty status, so that the local packages are neither read nor changed."""
     for name in ("lists/partial", "archives/partial"):
         (work / name).mkdir(parents=True)
     (work / "status").touch()

@@ -80,7 +80,7 @@ def _same_name(plan: Plan, facts: dict[str, HostFacts]) -> None:
 
 def _renewed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], newer: dict[str, Step]) -> list[Stage]:
     """Return the stages of an upgrade. Workers get their packages last: an older slurmd works with a newer slurmctld,
-    but not the reverse."""
+    but a newer slurmd does not work with an older slurmctld."""
     _same_name(plan, facts)
     head = hosts[plan.controller.allocation_id]
     first = [Task(head, newer[head.allocation_id])] if head.allocation_id in newer else []
@@ -101,8 +101,8 @@ def _renewed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], ne
 def reports(
     work: Work, states: Mapping[str, str], running: Mapping[str, versions.Versions] | None = None
 ) -> list[MemberReport]:
-    """Return the member reports with unchanged states: a drained worker stays drained, and a failed one stays failed
-    until an operation repairs it."""
+    """Return the reports of ready and drained members, with unchanged states. Other members are not reported: a failed
+    member stays failed until an operation repairs it."""
     stay = [m for m in work.members() if m.state in ("ready", "drained") and m.id in states]
     versions_of = {m.id: running[str(m.allocation_id)].of_component(m.component_key) for m in stay} if running else {}
     return [

@@ -25,7 +25,7 @@ class PackageSet:
 
 
 async def newest_package_set(work: Work) -> PackageSet | None:
-    """Return the newest package set that the project may use."""
+    """Return the newest package set that the project may use; None if there is none."""
     known = (await work.client.list_project_artifacts(work.project_id, name=PACKAGE_SET, limit=100)).items
     usable = [one for one in known if one.allowed and one.state == "registered"]
     newest = max(usable, key=lambda one: one.created_at, default=None)
@@ -34,7 +34,7 @@ async def newest_package_set(work: Work) -> PackageSet | None:
 
 async def fetch_by_agent(work: Work, allocation_id: str, artifact_id: str, path: str) -> None:
     """Let the platform's agent download an artifact to the host. The file appears once its digest and size are
-    verified."""
+    verified. Raises StepFailed if the download fails."""
     task = await work.task(allocation_id, "fetch_artifact", {"artifact_id": artifact_id, "path": path, "mode": "0644"})
     if task.state != "succeeded":
         why = task.message or "The machine's agent did not begin the task."
@@ -91,5 +91,6 @@ async def read_facts_and_more(host: Host, more: str = "") -> tuple[HostFacts, An
 
 
 def untouched(work: Work, facts: Mapping[str, HostFacts]) -> frozenset[str]:
-    """Return the allocations whose hosts lack the note that the first deploy step writes: no step was done there."""
+    """Return the allocations on whose hosts no step was done yet: they lack the note that the first deploy step
+    writes."""
     return frozenset(a for a, one in facts.items() if work.instance.id not in one.owners)

@@ -40,8 +40,8 @@ async def _decommission(work: Work, tools: Tools) -> Done | Again | Failed:
 
 
 def allocations(work: Work) -> list[str]:
-    """Return the workers' allocations first, the controller's last. No plan is built, because the inputs may be invalid
-    by now."""
+    """Return the allocations of the instance: the workers' first, the controller's last. No plan is built, because the
+    inputs may be invalid by now."""
     ordered = sorted(work.members(), key=lambda m: m.component_key == "controller")
     known = dict.fromkeys(m.allocation_id for m in reversed(ordered) if m.allocation_id)
     return [validate.word("id", a) for a in reversed(known)]
@@ -68,7 +68,8 @@ def proven(tools: Tools, host: Host) -> dict[str, Any]:
 
 
 async def departed(tools: Tools, host: Host, head: Host, slot: WorkerSlot) -> dict[str, Any]:
-    """Return the evidence for one worker: its host is clean, and the scheduler, asked last, no longer has the node."""
+    """Return the evidence that the worker's host is clean and the scheduler no longer has the node. Raises StepFailed
+    if the scheduler still has it."""
     status = await node_control.read_node(head, slot)
     if status.known:
         words = f"Slurm still shows the node {slot.node} ({status.state}): its slurmd came back while it was removed."

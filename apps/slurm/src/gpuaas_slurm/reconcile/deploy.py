@@ -53,8 +53,8 @@ async def make_plan(work: Work, tools: Tools) -> Plan:
 
 
 def takes_part(work: Work, member: MemberView) -> bool:
-    """Return whether the operation includes this member. A worker that was never accepted belongs only to its own
-    operation and takes no jobs."""
+    """Return True if the operation includes this member. A worker that was never accepted takes no jobs; only its own
+    operation includes it."""
     concerned = member.id in (work.operation.member_id, work.operation.old_member_id)
     return work.operation.kind == "deploy" or concerned or member.runtime_state is not None
 
@@ -67,7 +67,8 @@ async def _to_be_brought(work: Work, tools: Tools, facts: dict[str, HostFacts]) 
 async def check_hosts(
     work: Work, hosts: dict[str, Host], facts: dict[str, HostFacts], later: frozenset[str] = frozenset()
 ) -> None:
-    """Run every check on every host before anything is changed; all results are stored with the operation.
+    """Run every check on every host before anything is changed, and store all results with the operation. Raises
+    StepFailed if a check fails.
 
     `later` names checks that do not fail the deploy yet, because an installation step may still satisfy them.
     """
@@ -80,7 +81,7 @@ async def check_hosts(
 
 
 def preflight(host: Host, facts: HostFacts, more: tuple[Question, ...] = ()) -> None:
-    """Run the checks of one host."""
+    """Run the preflight checks of one host. Raises StepFailed if a check fails."""
     refuse([_asked(host, facts, more)])
 
 
@@ -93,7 +94,8 @@ def _reds(matrix: list[dict[str, Any]], later: frozenset[str] = frozenset()) -> 
 
 
 def refuse(matrix: list[dict[str, Any]], later: frozenset[str] = frozenset()) -> None:
-    """Raise StepFailed with the sentences of all failed checks; the first one determines the error code."""
+    """Raise StepFailed if a check failed, with the sentences of all failed checks. The first failed check determines
+    the error code."""
     reds = _reds(matrix, later)
     if reds:
         sentences = list(dict.fromkeys(str(row["sentence"]) for row in reds))

@@ -1,6 +1,6 @@
-"""Drains a worker, for drain, remove and replace: no new job starts there, and running jobs end.
+"""Drains a worker, for drain, remove and replace: no new job starts on the worker, and running jobs end.
 
-The progress shows whose jobs it waits for and when the last one ends. The operation's `at_deadline` decides what
+The progress shows whose jobs the drain waits for and when the last one ends. The operation's `at_deadline` decides what
 happens at the deadline.
 """
 
@@ -23,8 +23,8 @@ MEMBER_STATE = {"drain_member": "draining", "remove_member": "removing"}
 
 
 async def drain_worker(work: Work, reporter: Reporter, head: Host, slot: WorkerSlot) -> NodeStatus | Again | Failed:
-    """Drain the worker. Returns the drained node, or the outcome to return. A drain by a person is accepted and left as
-    it is."""
+    """Drain the worker. Returns the status of the node once it is drained, otherwise the outcome that the reconcile
+    function must return. A drain by a person is accepted and left as it is."""
     why = str(work.operation.params.get("reason") or "")
     status = await (
         node_control.read_node(head, slot) if work.cancel_requested else node_control.drain(head, slot, why)
@@ -48,8 +48,8 @@ async def drain_worker(work: Work, reporter: Reporter, head: Host, slot: WorkerS
 
 
 async def _left_behind(work: Work, status: NodeStatus) -> bool:
-    """Return True if the drain was set by an earlier operation of the platform that did not succeed; this operation
-    then takes it over."""
+    """Return True if an earlier operation of the platform set the drain and did not succeed. This operation then takes
+    over the drain."""
     if not status.ours or status.drained_for(work.operation.id):
         return False
     former = status.reason.removeprefix(node_control.OURS).partition(":")[0]
@@ -60,7 +60,7 @@ async def _left_behind(work: Work, status: NodeStatus) -> bool:
 
 
 def overdue(work: Work) -> float | None:
-    """Return the seconds since the deadline; None before it."""
+    """Return the seconds since the operation's deadline; None if there is no deadline or it has not passed."""
     limit, began = work.operation.params.get("deadline_s"), work.operation.started_at
     if not isinstance(limit, int | float) or began is None:
         return None
@@ -69,7 +69,7 @@ def overdue(work: Work) -> float | None:
 
 
 async def _report_forecast(work: Work, reporter: Reporter, slot: WorkerSlot, status: NodeStatus) -> None:
-    """Report the forecast if it changed, since every report creates an event."""
+    """Report which jobs the drain waits for, but only if that has changed, because every report creates an event."""
     detail = forecast(work, slot, status)
     if detail == {name: (work.operation.adapter_detail or {}).get(name) for name in detail}:
         return
@@ -96,8 +96,8 @@ def _whose(slot: WorkerSlot, status: NodeStatus) -> dict[str, Any]:
 
 
 def reported(slot: WorkerSlot, status: NodeStatus, state: str, detail: dict[str, Any] | None = None) -> MemberReport:
-    """Return the member report of a drain. It replaces the detail of an earlier drain, so that none stays on a worker
-    that takes jobs."""
+    """Return the member report of a drain. Its detail replaces that of an earlier drain, so that a worker which takes
+    jobs again shows no old drain."""
     shown = detail or _whose(slot, status)
     return MemberReport(member_id=slot.member_id, state=state, runtime_state=status.state, adapter_detail=shown)
 
@@ -123,7 +123,7 @@ def _too_late(work: Work, slot: WorkerSlot, status: NodeStatus) -> Failed:
 
 
 def _cannot_go_back(work: Work, slot: WorkerSlot, status: NodeStatus, stays: dict[str, str]) -> Failed:
-    """Return the failure for jobs that Slurm cannot requeue; they keep running and the worker takes jobs again."""
+    """Return the failure for jobs that Slurm cannot requeue. The jobs keep running, and the worker takes jobs again."""
     job, why = next(iter(stays.items()))
     user = next((one.user for one in status.jobs if one.id == job), "an unknown user")
     more = f" and {len(stays) - 1} more" if len(stays) > 1 else ""

@@ -23,7 +23,7 @@ async def rotate(work: Work, tools: Tools) -> Outcome:
 
 
 async def _rotate(work: Work, tools: Tools) -> Outcome:
-    """Rotate the munge key. Every host is reached and checked before the first one changes."""
+    """Rotate the munge key. Every host is reached and checked before the key of the first host changes."""
     plan = await make_plan(work, tools)
     async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as reporter:
         await read_facts(hosts)
@@ -41,7 +41,8 @@ async def _rotate(work: Work, tools: Tools) -> Outcome:
 
 
 async def renew(runner: Runner, head: Host, others: Sequence[Host]) -> bool:
-    """Run the key rotation; False if asked to pause. After a crash the new key is read from the controller's host."""
+    """Run the key rotation. Returns True when it is done, False if the operation must pause. After a crash the new key
+    is read from the controller's host."""
     if not await runner.run([(Task(head, keys.make()),)]):
         return False
     return await runner.run(keys.stages(head, others, await keys.made(head)))

@@ -32,13 +32,14 @@ def is_gone(work: Work) -> bool:
 
 
 def removes(work: Work, slot: WorkerSlot) -> bool:
-    """Return True if the operation is a removal of this member. In a replacement, the platform counts the old member as
-    removed once the new one is ready."""
+    """Return True if the operation removes this member. In a replacement return False: the platform counts the old
+    member as removed once the new one is ready."""
     return work.operation.member_id == slot.member_id
 
 
 async def take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot) -> Outcome:
-    """Remove the lost worker. Once started, this cannot be canceled: a half-fenced host could rejoin."""
+    """Remove the lost worker. A removal that has started cannot be canceled: a host that is only half fenced could
+    rejoin."""
     async with reach_others(work, tools, plan, slot) as (head, others, silent), start_reporter(work) as reporter:
         await read_facts({host.allocation_id: host for host in (head, *others)})
         runner = Runner(tools.journal, reporter, pause=lambda: work.stopping)
@@ -62,8 +63,8 @@ async def take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot) -> Ou
 async def reach_others(
     work: Work, tools: Tools, plan: Plan, slot: WorkerSlot
 ) -> AsyncIterator[tuple[Host, list[Host], list[str]]]:
-    """Connect to the remaining hosts. Yields the controller's host, the workers that respond, and the names of those
-    that do not, since several hosts may fail at once."""
+    """Connect to the remaining hosts. Yields the controller's host, the hosts of workers that respond, and the names of
+    hosts that do not respond, since several hosts may fail at once."""
     state = {member.id: member.state for member in work.members()}
     where = plan.controller.allocation_id
     async with AsyncExitStack() as stack:

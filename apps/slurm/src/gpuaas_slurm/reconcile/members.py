@@ -97,8 +97,8 @@ async def _add(work: Work, tools: Tools) -> Outcome:
 
 
 async def _waits_for_a_person(work: Work, reporter: Reporter, head: Host, slot: WorkerSlot, why: str) -> Again:
-    """Return Again while a person's drain keeps the worker from being accepted. Its reservation stays, so it takes no
-    jobs after they undrain it."""
+    """Return Again while a person's drain keeps the worker from being accepted. The worker's reservation stays, so that
+    the worker takes no jobs when the person undrains it."""
     status = await node_control.read_node(head, slot)
     words = f"Waiting for {status.by or 'the person'}, who drained {slot.host} in Slurm: {why}"
     await reporter.sent()
@@ -111,8 +111,8 @@ async def _waits_for_a_person(work: Work, reporter: Reporter, head: Host, slot: 
 async def _taken_back(
     work: Work, tools: Tools, reporter: Reporter, head: Host, host: Host, slot: WorkerSlot
 ) -> Outcome:
-    """Return the outcome of a canceled add: the host is restored first, so the platform can count the member as
-    removed."""
+    """Return the outcome of an add that was interrupted. If it was canceled, the host is cleaned first, so that the
+    platform can count the member as removed."""
     if not work.cancel_requested:
         return paused(work)
     runner = _leaving(work, tools, reporter)
@@ -129,7 +129,7 @@ async def _taken_back(
 
 
 async def _join(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot, head: Host, host: Host, runner: Runner) -> bool:
-    """Join the worker to the cluster. Returns True when it has joined, False if asked to pause."""
+    """Join the worker to the cluster. Returns True when it has joined, False if the operation must pause first."""
     hosts = {slot.allocation_id: host}
     seen, common = await together(read_facts(hosts), shared(head))
     uid = _uid(common, head, plan)
@@ -185,7 +185,7 @@ def _uid(common: Shared, head: Host, plan: Plan) -> int:
 
 
 def confinement(slurm_conf: str) -> tuple[str, ...]:
-    """Return the kinds of confinement that the running configuration supports."""
+    """Return the kinds of job confinement that this slurm.conf supports; empty if its ProctrackType is unknown."""
     wanted = next((line.partition("=")[2] for line in slurm_conf.splitlines() if line.startswith("ProctrackType=")), "")
     return tuple(kind for kind, (proctrack, _) in PROCTRACK.items() if proctrack == wanted)
 
@@ -267,8 +267,8 @@ async def _could_come_back(work: Work, slot: WorkerSlot, host: Host) -> None:
 
 
 def foreign_key(slot: WorkerSlot, notes: list[str]) -> Callable[[Answer], dict[str, Any]]:
-    """Return a reader of the step's output that notes if the worker had a wrong munge key: its jobs were rejected until
-    now."""
+    """Return a function that reads the step's output, and adds a note if the worker had a wrong munge key. With a wrong
+    key its jobs were rejected until now."""
 
     def read(answer: Answer) -> dict[str, Any]:
         if "foreign_key" in answer.lines:
@@ -289,8 +289,8 @@ async def _remove(work: Work, tools: Tools) -> Outcome:
 
 
 async def _take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot, more: list[MemberReport]) -> Outcome:
-    """Remove a worker: drain it, stop it, delete it from Slurm, clean the host, collect evidence. In this order it
-    cannot rejoin."""
+    """Remove a worker: drain it, stop it, delete it from Slurm, clean the host, collect evidence. The order ensures
+    that the worker cannot rejoin."""
     wanted = [plan.controller.allocation_id, slot.allocation_id]
     if slot.allocation_id == plan.controller.allocation_id:  # the platform does not ask for it
         raise BadPlan(f"{slot.host} also runs the controller, which cannot go with the worker.")
@@ -330,14 +330,14 @@ def leaving(head: Host, host: Host, slot: WorkerSlot) -> list[Stage]:
 
 
 def forgetting(head: Host, slot: WorkerSlot) -> list[Stage]:
-    """Return the stage that removes the worker's notes from the controller's host. It runs last, since every command
-    about the worker writes a note again."""
+    """Return the stage that removes the worker's notes from the controller's host. It must run last, because every
+    command about the worker writes a note again."""
     return [(Task(head, nodes.forget(slot)),)]
 
 
 async def _replace(work: Work, tools: Tools) -> Outcome:
-    """Join the new worker, then remove the old one, unless it was abandoned meanwhile. If the old host is gone, the old
-    worker is removed first. A repeated call skips what is done."""
+    """Join the new worker, then remove the old worker if it is still a member. If the old host is gone, the old worker
+    is removed first. A repeated call skips finished steps."""
     if lost_worker.is_gone(work):
         return await _replace_lost(work, tools)
     come = await with_circuit_breaker(work, tools, lambda: _add(work, tools))

@@ -149,7 +149,7 @@ async def _worker_host(cluster: ObservedCluster, one: Worker) -> HostSeen | None
 
 
 def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Worker:
-    """Return the worker with the last result of its host. It is kept until the next probe, since a host that missed one
+    """Return the worker with the last known result of its host's probe, and count missed probes: a host that missed one
     probe may only be slow."""
     known_hosts, missed, silent = (memory.setdefault(name, {}) for name in ("hosts", "missed", "silent"))
     key = one.slot.member_id
@@ -163,8 +163,8 @@ def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Wo
 
 
 def _takes_part(member: MemberView) -> bool:
-    """Return whether the member is observed. A member that failed before it was accepted belongs only to its own
-    operation."""
+    """Return True if the member is observed. A member that is being added, was removed, or failed before it was
+    accepted is not observed."""
     never_accepted = member.state == "failed" and member.runtime_state is None
     return member.state not in ("pending", "provisioning", "removed") and not never_accepted
 
@@ -182,7 +182,7 @@ def _members(context: ObserveContext, wanted: Plan, head: HeadSeen, workers: lis
 
 
 def _of_worker(before: str | None, one: Worker) -> MemberObservation:
-    """Return the observation of a worker. A change between idle and busy is not reported, because jobs come and go."""
+    """Return the observation of a worker. A change between idle and busy is left out, because jobs come and go."""
     state = one.runtime_state
     detail: dict[str, Any] = {"node": one.slot.node}
     if one.node is not None and one.node.reason:
@@ -196,7 +196,8 @@ def _of_worker(before: str | None, one: Worker) -> MemberObservation:
 
 
 async def _access(cluster: ObservedCluster, head: HeadSeen, workers: list[Worker]) -> dict[str, Any] | None:
-    """Return the access bundle of the deploy with later changes; new headers are tested before they are shown."""
+    """Return the access bundle of the deploy with later changes; None if there is no access bundle. New headers are
+    tested before they are shown."""
     before: Mapping[str, Any] | None = cluster.context.instance.access
     if not before:
         return None

@@ -20,8 +20,8 @@ from gpuaas_slurm.steps import packages
 async def provide(
     work: Work, tools: Tools, hosts: dict[str, Host], facts: dict[str, HostFacts], runner: Runner
 ) -> bool:
-    """Install missing packages. Returns True if packages were installed on a host, so that its facts must be read
-    again."""
+    """Install missing packages. Returns True if packages were installed, so that the facts of the hosts must be read
+    again; False if no package is missing or there is no package set."""
     lacking = [host for allocation_id, host in hosts.items() if facts[allocation_id].missing]
     if not lacking:
         return False
@@ -36,8 +36,8 @@ async def provide(
 
 
 async def newer(work: Work, tools: Tools, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> dict[str, Step]:
-    """Copy the package set to every host whose packages the platform installed, and return the step that upgrades each.
-    Other hosts keep their packages; their owner upgrades them."""
+    """Copy the package set to every host whose packages the platform installed. Returns the step that upgrades each of
+    these hosts. Other hosts keep their packages; their owner upgrades them."""
     ours = [host for allocation_id, host in hosts.items() if facts[allocation_id].packaged]
     found = await tools.package_set(work) if ours else None
     if found is None:

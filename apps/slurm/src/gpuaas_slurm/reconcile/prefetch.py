@@ -33,7 +33,8 @@ class Seen:
 
 
 async def look(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> Seen:
-    """Fence every host with the claim and read it."""
+    """Fence every host with the claim and read its facts. If all hosts are known, the expected steps are probed in the
+    same command."""
     asked = _foreseen(plan, hosts, tools, recipe)
     if not asked:
         return _kept(Seen(await read_facts(hosts)), tools)
@@ -65,8 +66,8 @@ async def how_it_runs(
 
 
 def _foreseen(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> dict[str, list[Step]]:
-    """Return the expected steps by allocation, assuming that every host has the same facts as before; empty if a host
-    is unknown."""
+    """Return the expected steps by allocation, assuming that every host has the same facts as before; empty if the
+    facts of a host are unknown."""
     if not hosts.keys() <= tools.facts.keys():
         return {}
     try:

@@ -42,7 +42,8 @@ async def with_rollback(work: Work, tools: Tools, body: Callable[[], Awaitable[A
 
 
 async def _roll_back(work: Work, tools: Tools) -> dict[str, Any]:
-    """Undo the operation's changes in Slurm. Returns the diagnosis of a worker that is removed again."""
+    """Undo the operation's changes in Slurm. Returns the diagnosis of a worker that was removed from Slurm again; empty
+    if none was removed."""
     found: dict[str, Any] = {}
     plan = await make_plan(work, tools)
     slots = {slot.member_id: slot for slot in plan.workers}
@@ -70,8 +71,8 @@ async def _remove_unaccepted(work: Work, tools: Tools, head: Host, slot: WorkerS
 
 
 async def _undo_drain(work: Work, tools: Tools, head: Host, slot: WorkerSlot) -> None:
-    """Undrain the worker. If its services were already stopped, it is deleted from Slurm instead, because it must not
-    get jobs."""
+    """Undrain the worker if this operation drained it. If its services were already stopped, the node is deleted from
+    Slurm instead, because it must not get jobs."""
     standing = await node_control.read_node(head, slot)
     if not standing.drained_for(work.operation.id):
         return

@@ -1,4 +1,5 @@
-"""Checks a candidate slurm.conf. Slurm 22.05 has no test flag, and slurmctld exits on an invalid file."""
+"""Checks a candidate slurm.conf and raises BadConfig if it is invalid. Slurm 22.05 has no test flag, and slurmctld
+exits on an invalid file."""
 
 from gpuaas_slurm.errors import BadConfig
 from gpuaas_slurm.settings import ALLOWED
@@ -34,7 +35,8 @@ def slurm_conf(text: str) -> None:
 
 
 def _partitions(lines: list[dict[str, str]]) -> None:
-    """Check the partition lines. Slurm's clients accept invalid keys there, but slurmctld exits on them."""
+    """Raise BadConfig if a partition line is invalid. Slurm's clients accept invalid keys there, but slurmctld exits on
+    them."""
     sets = [line["NodeSet"] for line in lines if "NodeSet" in line]
     made = [line for line in lines if "PartitionName" in line]
     names = [line["PartitionName"] for line in made]

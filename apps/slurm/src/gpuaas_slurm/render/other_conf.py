@@ -65,13 +65,14 @@ def cgroup_conf(plan: Plan, confinement: str) -> str:
 
 
 def mariadb_conf(plan: Plan) -> str:
-    """Render the MariaDB settings that slurmdbd warns about by default. The buffer pool is reserved, not used (110 MB
-    at start)."""
+    """Render the MariaDB settings whose defaults slurmdbd warns about. The buffer pool is reserved, not filled: MariaDB
+    uses 110 MB at start."""
     return header(plan.instance_id) + "[mariadbd]\ninnodb_buffer_pool_size=512M\ninnodb_lock_wait_timeout=900\n"
 
 
 def gres(plan: Plan, slot: WorkerSlot, facts: HostFacts) -> str:
-    """Return the worker's GRES, such as gpu:a100:2, or gpu:a100:1,gpu:h100:1 on a host with both types."""
+    """Return the worker's GRES, such as gpu:a100:2, or gpu:a100:1,gpu:h100:1 on a host with both types; empty without
+    GPUs."""
     kinds = [plan.type_of(slot, device) for device in facts.gpus]
     return ",".join(f"gpu:{kind}:{kinds.count(kind)}" for kind in dict.fromkeys(kinds))
 

@@ -77,8 +77,8 @@ TreeWidth=65533
 
 
 def _partitions(plan: Plan) -> str:
-    """Render the partition lines. A worker has its GPU types as features, so a partition by type needs no list of
-    workers."""
+    """Render the partition lines. A worker has its GPU types as features, so a partition with a GPU type needs no list
+    of workers."""
     kinds = sorted({one.gpu_type for one in plan.partitions if one.gpu_type})
     sets = "".join(f"NodeSet=gpu_{kind} Feature={kind}\n" for kind in kinds)
     return sets + "".join(_partition(one, first=one is plan.partitions[0]) for one in plan.partitions)
@@ -94,14 +94,14 @@ def _partition(one: Partition, *, first: bool) -> str:
 
 
 def _chosen(plan: Plan) -> str:
-    """Render the operator's settings, from the table in settings.py."""
+    """Render the settings that the operator chose from the table in settings.py; empty if there are none."""
     if not plan.settings:
         return ""
     return "\n# Chosen by the operator\n" + "".join(f"{name}={value}\n" for name, value in plan.settings)
 
 
 def weakest(workers: tuple[HostFacts, ...]) -> str:
-    """Return the confinement that all workers have in common (linuxproc if they differ), since they share one
+    """Return the confinement that all workers have, or linuxproc if they differ, because all workers share one
     slurm.conf."""
     kinds = {w.confinement for w in workers}
     return kinds.pop() if len(kinds) == 1 else "linuxproc"

@@ -42,15 +42,15 @@ def quickack(plan: Plan) -> str:
 
 
 def slurmctld_dropin(plan: Plan) -> str:
-    """Render the drop-in of slurmctld. It waits half a minute for slurmdbd, then starts without it from the cached
-    state."""
+    """Render the systemd drop-in of slurmctld. slurmctld waits half a minute for slurmdbd, then starts without it from
+    the cached state."""
     wait = WAIT.format(tries=300, test=LISTENS_HERE.format(port=6819))
     keep = f"ExecStartPre=-/bin/cp /etc/slurm/slurm.conf {started_with(plan)}\n"
     return unit_dropin(plan, "munge.service slurmdbd.service") + f"ExecStartPre=-/bin/bash -c '{wait}'\n" + keep
 
 
 def started_with(plan: Plan) -> str:
-    """Return the path of the copy of slurm.conf with which slurmctld was started: some keys are read only at start."""
+    """Return the path of the copy of slurm.conf with which slurmctld was started. Some keys are read only at start."""
     return f"/var/lib/gpuaas-slurm/{plan.instance_id}/started.conf"
 
 

@@ -8,8 +8,8 @@ LIMITS = ("grpjobs", "grpsubmit", "grptres", "maxjobs", "maxsubmit", "maxwall")
 
 
 def is_known(plan: Plan) -> str:
-    """Shell test: slurmctld has the user and account, with a real uid (4294967294 means that there is no such Unix
-    user)."""
+    """Return a shell test that succeeds if slurmctld has the user and account, with a real uid (4294967294 means that
+    there is no such Unix user)."""
     return (
         f"{daemons.CTLD_LISTENS} && "
         f"timeout 5 scontrol show assoc_mgr users={plan.user} accounts={plan.account} flags=assoc"
@@ -18,7 +18,7 @@ def is_known(plan: Plan) -> str:
 
 
 def is_stored(plan: Plan) -> str:
-    """Shell test: slurmdbd has the association, whether or not slurmctld has read it."""
+    """Return a shell test that succeeds if slurmdbd has the association, whether or not slurmctld has read it."""
     return (
         f"{daemons.DBD_ANSWERS} && "
         f"timeout 10 sacctmgr -nP show assoc where cluster={plan.cluster} account={plan.account} user={plan.user}"
@@ -27,11 +27,11 @@ def is_stored(plan: Plan) -> str:
 
 
 def load(path: str) -> str:
-    """Shell command that loads cluster, account and user from a file; existing ones stay as they are."""
+    """Return the shell command that loads cluster, account and user from a file; existing entries stay as they are."""
     return f"timeout 30 sacctmgr -i load {path}"
 
 
 def list_associations(cluster: str) -> str:
-    """Shell command that prints `account|user|limits…` for one cluster."""
+    """Return the shell command that prints `account|user|limits…` for one cluster."""
     columns = ",".join(("account", "user", *LIMITS))
     return f'timeout 10 sacctmgr -nP show assoc where cluster="{cluster}" format="{columns}" 2>/dev/null'

@@ -18,11 +18,11 @@ def reconfigure() -> str:
 
 
 def parse_conf(path: str) -> str:
-    """Shell command that lets a Slurm client parse the file. The client fails on an invalid file, where slurmctld 22.05
-    would exit."""
+    """Return the shell command that lets a Slurm client parse the file. The command fails on an invalid file, on which
+    slurmctld 22.05 would exit."""
     return f"SLURM_CONF={path} timeout 10 scontrol show hostnames x"
 
 
 def keep_conf_errors() -> str:
-    """Shell filter that keeps only the errors in the output of parse_conf."""
+    """Return the shell filter that keeps only the errors in the output of parse_conf."""
     return "sed -n 's/^scontrol: error: //p'"

@@ -8,22 +8,23 @@ def list_ids() -> str:
 
 
 def list_running() -> str:
-    """Shell command that lists running, completing and starting jobs."""
+    """Return the shell command that lists running, completing and starting jobs."""
     return "timeout 5 squeue -h -t R,CG,CF -o %A"
 
 
 def list_held_by(node: str) -> str:
-    """Shell command that lists running, completing, starting and suspended jobs on one node."""
+    """Return the shell command that lists running, completing, starting and suspended jobs on one node."""
     return f"timeout 5 squeue -h -w {node} -t R,CG,CF,S -o %A"
 
 
 def list_on(node: str) -> str:
-    """Shell command that prints `id|user|account|left|state|end` (UTC) per job on a node, for node_control."""
+    """Return the shell command that prints `id|user|account|left|state|end` (UTC) per job on a node, for
+    node_control."""
     return f"TZ=UTC timeout 5 squeue -h -w {node} -o '%A|%u|%a|%L|%T|%e'"
 
 
 def name_some_on(node: str) -> str:
-    """Shell command that prints at most three jobs of a node for people: `7 of anna,8 of ben`."""
+    """Return the shell command that prints at most three jobs of a node for people: `7 of anna,8 of ben`."""
     return f"timeout 5 squeue -h -w {node} -o '%A of %u' | awk 'NR<4' | paste -sd, -"
 
 
@@ -40,7 +41,7 @@ def requeue(job: str) -> str:
 
 
 def show_record_state(job: str) -> str:
-    """Shell command that prints the state of a job's accounting record."""
+    """Return the shell command that prints the state of a job's accounting record."""
     return f"timeout 5 sacct -X -n -P -j {job} -o State"
 
 

@@ -1,6 +1,6 @@
-"""Node control for reconcilers: read a node with its jobs, drain it, undrain it, requeue its jobs. Typed results.
+"""Node control for reconcilers: reads, drains and undrains a node and requeues its jobs, with typed results.
 
-Every function runs one fenced script on the controller's host. A drain of the platform names its operation in the
+Every function runs one fenced script on the controller's host. A drain by the platform names its operation in the
 reason (`gpuaas:OPERATION: text`). Any other drain belongs to a person: it is shown and left alone. A drain without a
 reason marks a worker that has just joined (steps/admission.py), since Slurm requires a reason from people.
 """
@@ -42,7 +42,7 @@ if {daemons.CTLD_LISTENS}; then {LIST_STATES} fi
 
 
 def _read_script(node: str) -> str:
-    """Return the script that reads a node and the jobs on it, each with the latest time it can end."""
+    """Return the script that reads a node and the jobs on it, each job with the latest time at which it can end."""
     return f"""
 node=$(persist {nodes.show_state_user_and_reason(node)}) || silent
 say node "$(head -1 <<<"$node")"
@@ -55,8 +55,8 @@ exit 0
 
 
 def _drain_script(node: str, reason: str, stays: str) -> str:
-    """Return the script that reads the node's state and drains it in one command, so that an empty node is drained at
-    once."""
+    """Return the script that drains a node unless its state matches `stays`. One script reads the state and drains the
+    node, so that an empty node is drained at once."""
     return f"""
 state=$(persist {nodes.show_state(node)}) || silent
 case ${{state%%[^a-z]*}} in
@@ -67,9 +67,9 @@ esac
 
 
 def _undrain_script(node: str, whose: str) -> str:
-    """Return the script that undrains a node if its reason still begins with `whose`; a person may have drained it
-    meanwhile. A node without jobs is set to `idle`, since after `undrain` it counts as not responding until the next
-    round of pings, and a new job can wait for half a minute."""
+    """Return the script that undrains a node if its reason still begins with `whose`, because a person may have drained
+    it meanwhile. A node without jobs is set to `idle`: after `undrain` it would count as not responding until the next
+    round of pings, and a new job could wait for half a minute."""
     return f"""
 fence || exit 1
 {PERSIST}
@@ -135,7 +135,8 @@ class NodeStatus:
 
     @property
     def free_at(self) -> str | None:
-        """Return the latest time at which the last of its jobs ends, if all of them have a time limit."""
+        """Return the time by which all jobs on the worker must have ended, or None if any of them has no time limit or
+        there are no jobs."""
         ends = [job.ends_at for job in self.jobs]
         return max((end for end in ends if end), default=None) if all(ends) else None
 
@@ -185,8 +186,8 @@ def states_of(answer: Answer, slots: Iterable[WorkerSlot]) -> dict[str, str]:
 
 
 async def drain(head: Host, slot: WorkerSlot, why: str, *, again: bool = False) -> NodeStatus:
-    """Drain a node that takes jobs (with `again` also one that is drained already) and read it. The reason names the
-    operation, to distinguish it from a person's drain."""
+    """Drain a node that takes jobs, and return its status. With `again` a drained node gets the new reason too. The
+    reason names the operation, to distinguish this drain from a person's."""
     operation = validate.word("id", head.claim.operation_id)
     text = validate.plain(why)[:80] or "asked for by the platform"
     stays = "''" if again else "'' | drain | drng"
@@ -196,15 +197,16 @@ async def drain(head: Host, slot: WorkerSlot, why: str, *, again: bool = False) 
 
 
 async def undrain(head: Host, slot: WorkerSlot, operation_id: str = "") -> None:
-    """Undo a drain of the platform (only of the given operation, if any), never a person's."""
+    """Undrain a node that the platform drained; with `operation_id` only if that operation drained it. A person's drain
+    stays."""
     whose = f"{OURS}{validate.word('id', operation_id)}:" if operation_id else OURS
     script = _undrain_script(validate.word("node", slot.node), whose)
     _checked(await head.script(script, step="undrain", within=60), head, "undrain")
 
 
 async def requeue(head: Host, waiting: Iterable[Job]) -> tuple[list[str], dict[str, str]]:
-    """Requeue jobs. Returns the requeued jobs, and why others were not: Slurm requeues only batch jobs that allow
-    it."""
+    """Requeue jobs. Returns the requeued jobs, and for each other job why Slurm did not requeue it: Slurm requeues only
+    batch jobs that allow it."""
     ids = " ".join(str(validate.whole("job", int(job.id), 1, 2**32)) for job in waiting)
     answer = _checked(await head.script(_requeue_script(ids), step="requeue", within=60), head, "requeue")
     stays = (line.partition("|") for line in answer.lines.get("stays", []))

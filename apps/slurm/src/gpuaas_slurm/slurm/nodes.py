@@ -15,7 +15,7 @@ def _show(node: str, columns: str) -> str:
 
 
 def show_name(node: str) -> str:
-    """Shell command that prints the node's name, or nothing if Slurm has no such node."""
+    """Return the shell command that prints the node's name, or nothing if Slurm has no such node."""
     return _show(node, "%N")
 
 
@@ -28,12 +28,12 @@ def show_features(node: str) -> str:
 
 
 def show_reason(node: str) -> str:
-    """Shell command that prints the drain reason, or `none` if the node is not drained."""
+    """Return the shell command that prints the drain reason, or `none` if the node is not drained."""
     return f"{_show(node, '%E')} | head -1"
 
 
 def show_state_and_reason(node: str) -> str:
-    """Shell command that prints state and reason in one line: `drain|none`."""
+    """Return the shell command that prints the node's state and drain reason in one line: `drain|none`."""
     return f"{show_states_and_reasons(node)} | head -1"
 
 
@@ -42,17 +42,17 @@ def show_states_and_reasons(node: str) -> str:
 
 
 def describe(node: str) -> str:
-    """Shell command that prints state and reason for people."""
+    """Return the shell command that prints the node's state and drain reason for people."""
     return _show(node, "'%t %E'")
 
 
 def show_state_user_and_reason(node: str) -> str:
-    """Shell command that prints state, the user who drained the node, and reason: `drain|root|bad fan`."""
+    """Return the shell command that prints state, the user who drained the node, and reason: `drain|root|bad fan`."""
     return _show(node, "'%t|%u|%E'")
 
 
 def show_start_time(node: str) -> str:
-    """Shell command that prints when the node's slurmd last registered."""
+    """Return the shell command that prints when the node's slurmd last registered."""
     return f"timeout 5 scontrol show node {node} | grep -o 'SlurmdStartTime=[^ ]*'"
 
 
@@ -73,15 +73,15 @@ def is_registered(node: str) -> str:
 
 
 def is_ready(node: str, *, beside_scheduler: bool) -> str:
-    """Shell test: slurmd runs and Slurm shows the node as available. A node drained by a person counts as ready; a node
-    that Slurm drained for a registration with too few resources does not."""
+    """Return a shell test that succeeds if slurmd runs and Slurm shows the node as available. A node drained by a
+    person counts as ready; a node that Slurm drained for a registration with too few resources does not."""
     port = f"{daemons.CTLD_LISTENS} && " if beside_scheduler else ""
     shown = f"{describe(node)} | grep -Ev ' ({DRAINED_BY_SLURM})'"
     return f"active slurmd && {port}{shown} | grep -Eq '^(idle|mix|alloc|comp|drain|drng|maint|resv)[$]? '"
 
 
 def list_states() -> str:
-    """Shell command that prints `name|state` of every node, including hidden ones."""
+    """Return the shell command that prints `name|state` of every node, including hidden ones."""
     return "timeout 5 sinfo -a -h -N -o '%N|%t'"
 
 
@@ -106,7 +106,7 @@ def list_features_and_reasons() -> str:
 
 
 def list_details() -> str:
-    """Shell command that prints the node details for parse.read_node."""
+    """Return the shell command that prints the node details for parse.read_node."""
     return "timeout 5 sinfo -a -h -N -o '%N|%t|%v|%G|%u|%H|%E' | sort -u"
 
 
@@ -115,7 +115,7 @@ def set_state(node: str, state: str) -> str:
 
 
 def drain(node: str, reason: str) -> str:
-    """Shell command that drains a node. `reason` must be quoted by the caller."""
+    """Return the shell command that drains a node. `reason` must be quoted by the caller."""
     return f"{set_state(node, 'drain')} reason={reason}"
 
 
@@ -132,7 +132,7 @@ def set_features(node: str, features: str) -> str:
 
 
 def delete(node: str) -> str:
-    """Shell command that deletes a node. Slurm refuses to delete a node with jobs."""
+    """Return the shell command that deletes a node. Slurm refuses to delete a node with jobs."""
     return f"timeout 10 scontrol delete nodename={node}"
 
 
@@ -141,7 +141,7 @@ def reservation_exists(name: str) -> str:
 
 
 def create_reservation(name: str, *, node: str, user: str, minutes: int) -> str:
-    """Shell command that reserves the node for jobs of `user`."""
+    """Return the shell command that reserves the node for jobs of `user`."""
     return f"""timeout 5 scontrol create reservation reservationname={name} flags=maint,ignore_jobs starttime=now \\
   duration={minutes} nodes={node} users={user}"""
 

@@ -20,13 +20,13 @@ STATES = {
 
 
 def version(text: str) -> str | None:
-    """Return the version number: `slurm-wlm 22.05.8` -> `22.05.8`."""
+    """Return the version number (`slurm-wlm 22.05.8` -> `22.05.8`), or None if the text has none."""
     found = VERSION.search(text)
     return found.group(1) if found else None
 
 
 def node_state(text: str) -> str:
-    """Map sinfo's `%t` (`idle`, `mix*`, …) to a value of members' runtime_state; anything else is unknown."""
+    """Map sinfo's `%t` (`idle`, `mix*`, …) to a value of members' runtime_state; anything else becomes `unknown`."""
     return STATES.get(text.strip().rstrip("*~#!%$@^+-"), "unknown")
 
 

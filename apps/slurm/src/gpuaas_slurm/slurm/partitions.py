@@ -6,7 +6,7 @@ TAKEN_UP = '"$OWN/taken_up"'
 
 
 def list_details() -> str:
-    """Shell command that prints one partition per line, for parse.fields."""
+    """Return the shell command that prints one partition per line, for parse.fields."""
     return "timeout 5 scontrol -o show partition"
 
 

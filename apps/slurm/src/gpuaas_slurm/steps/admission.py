@@ -1,8 +1,8 @@
-"""Admission of a worker to a running cluster: it takes jobs only after an acceptance job has run on it.
+"""Admission of a worker to a running cluster: the worker takes jobs only after an acceptance job has run on it.
 
-It joins drained (`State=DRAIN` in its own registration, so that no job can start before). The drain gets a reason that
-names the operation. While the acceptance job runs, the drain is lifted and a reservation keeps other jobs away; then
-the reservation is deleted. `take_off` undoes all of it when the operation fails or is canceled.
+The worker joins drained (`State=DRAIN` in its own registration), so that no job can start before. The drain gets a
+reason that names the operation. While the acceptance job runs, the drain is lifted and a reservation keeps other jobs
+away; then the reservation is deleted. `take_off` undoes this when the operation fails or is canceled.
 """
 
 from gpuaas_sdk.host_steps.errors import Diagnosis, diagnosis
@@ -21,20 +21,20 @@ LONGEST_MINUTES = 60  # of the reservation: it ends by itself if the operation i
 
 
 def opened(slot: WorkerSlot) -> str:
-    """Return the path of the mark on the worker's host that it was admitted. It is named by node, since the host may
-    have belonged to another member before."""
+    """Return the path of the file that marks the worker as admitted, on the worker's host. The file is named after the
+    node, because the host may have belonged to another member before."""
     return f'"$OWN/open_door.{slot.node}"'
 
 
 def accepted(slot: WorkerSlot) -> str:
-    """Return the path of the mark on the controller's host that the worker was accepted, so that a retry does not run
-    the acceptance job again."""
+    """Return the path of the file that marks the worker as accepted, on the controller's host. Because of this file, a
+    retry does not run the acceptance job again."""
     return f'"$OWN/accepted.{slot.node}"'
 
 
 def close_door(slot: WorkerSlot, options: File) -> Step:
-    """Write a drop-in that makes slurmd register as drained. It stays until the worker is accepted, also over a
-    reboot."""
+    """Return the step that writes options with which slurmd registers the node as drained. The options stay until the
+    worker is accepted, also over a reboot."""
     closed = options.text.replace("\"'\n", " State=DRAIN\"'\n")
     if closed == options.text:
         raise ValueError("the options of slurmd are not written as this module knows them")
@@ -68,8 +68,8 @@ wait_until 10 there || {nodes.describe(slot.node)}
 
 
 def admit(plan: Plan, slot: WorkerSlot) -> Step:
-    """Reserve the worker for its acceptance job, and set a drain reason that names the operation. A person's drain
-    stays."""
+    """Return the step that reserves the worker for its acceptance job, and sets a drain reason that names the
+    operation. A person's drain stays."""
     name = reservation(slot)
     held = nodes.reservation_exists(name)
     return Step(
@@ -89,8 +89,8 @@ esac
 
 
 def accept(plan: Plan, slot: WorkerSlot, gpus: int) -> Step:
-    """Run a job of the ordinary user on exactly this worker, with all of its GPUs; on failure the node is drained
-    again.
+    """Return the step that runs a job of the ordinary user on exactly this worker, with all of its GPUs. If the job
+    fails, the node is drained again. A person's drain makes the step fail.
 
     Uses `state=idle`, not `undrain`: after `undrain` the node counts as not responding until the next round of pings,
     and a job that arrives meanwhile waits for seconds.
@@ -147,7 +147,7 @@ exit 0
 
 
 async def outside(head: Host, slot: WorkerSlot) -> bool:
-    """Return True if Slurm has the worker's node but the worker was not accepted yet."""
+    """Return True if Slurm has the worker's node but the worker was not accepted yet, otherwise False."""
     script = f"""
 fence || exit 1
 {daemons.CTLD_LISTENS} || refuse step_failed 'The scheduler does not answer.'
@@ -169,7 +169,8 @@ async def stop(host: Host) -> Diagnosis:
 
 
 async def take_off(head: Host, slot: WorkerSlot) -> None:
-    """Delete the node from Slurm with the drain and reservation of the operation; the worker takes no jobs."""
+    """Delete the worker's reservation and its node from Slurm, so that the worker takes no jobs. A node that a person
+    drained is not deleted."""
     script = f"""
 fence || exit 1
 {nodes.delete_reservation(reservation(slot))} 2>/dev/null || true

@@ -118,7 +118,8 @@ nodes=$({list_features}) || return 1
 
 
 def must_rejoin(plan: Plan, facts: Mapping[str, HostFacts]) -> tuple[WorkerSlot, ...]:
-    """Return the workers whose GPU types differ from what their slurmd has registered."""
+    """Return the workers that must rejoin, because their GPU types differ from those that their slurmd has
+    registered."""
     return tuple(slot for slot in plan.workers if _differs(plan, slot, facts[slot.allocation_id]))
 
 
@@ -129,7 +130,8 @@ def _differs(plan: Plan, slot: WorkerSlot, facts: HostFacts) -> bool:
 
 
 def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], conf: File) -> list[Stage]:
-    """Return the stages before any file is written: check the candidate, and stop the workers that must rejoin."""
+    """Return the stages that run before any file is written: check the candidate, and stop the workers that must
+    rejoin."""
     head, rejoining = hosts[plan.controller.allocation_id], must_rejoin(plan, facts)
     made: list[Stage] = [(Task(head, weigh(plan, conf, rejoining)),)]
     if rejoining:
@@ -158,7 +160,8 @@ def weigh(plan: Plan, conf: File, rejoining: tuple[WorkerSlot, ...] = ()) -> Ste
 
 
 async def let_go(plan: Plan, head: Host) -> None:
-    """Reopen the partitions and nodes that were kept from new jobs, after a change that was canceled or failed."""
+    """Let the partitions and nodes that were closed for a change accept new jobs again, after the change was canceled
+    or failed."""
     names = " ".join(one.name for one in plan.partitions)
     await head.script(
         f"PARTITIONS='{names}'\n{GIVE_BACK}fence || exit 1\n! {daemons.CTLD_LISTENS} || give_back\nexit 0\n",
@@ -194,13 +197,14 @@ done
 
 
 def taken_up(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
-    """Return the stage that makes Slurm use the new settings. It runs after the files are written and every service
+    """Return the stage that makes Slurm use the new settings. It must run when the files are written and every service
     runs."""
     return [(Task(hosts[plan.controller.allocation_id], reread(plan, facts)),)]
 
 
 def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
-    """Make Slurm use the written files: by a reconfigure, or by a restart of slurmctld if a changed key needs it."""
+    """Return the step that makes Slurm use the written files: by a reconfigure, or by a restart of slurmctld if a
+    changed key needs a restart."""
     known = [(slot.node, features(plan, slot, facts[slot.allocation_id])) for slot in plan.workers]
     words = {
         "restart": "|".join(NEEDS_RESTART),

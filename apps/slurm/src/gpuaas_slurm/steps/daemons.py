@@ -82,10 +82,11 @@ def identity() -> Step:
 
 
 def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "", slot: WorkerSlot | None = None) -> Step:
-    """Copy the cluster's munge key from the controller's host. It passes through this process and is not stored.
+    """Return the step that copies the cluster's munge key from the controller's host and starts munge. The key passes
+    through this process and is not stored.
 
-    `hash` is that of the key on the host, if known; otherwise the key is copied in any case. `slot` is the worker that
-    joins a running cluster.
+    `hash` is the hash of the cluster's key: a host that already has this key is skipped. Without `hash` the key is
+    copied in any case. `slot` is the worker that joins a running cluster.
     """
     same = f'[ "$(cat "$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
     return Step(
@@ -129,8 +130,9 @@ def accounting() -> Step:
 
 
 def accounts(plan: Plan) -> Step:
-    """Load the accounts before the scheduler starts, which then reads them with everything else: no later update can be
-    lost. Each call of the accounting client takes up to half a second, so a successful load counts as verified."""
+    """Return the step that loads the accounts. It must run before the scheduler starts: the scheduler then reads the
+    accounts at its start and cannot miss them as a later update. A successful load counts as verified, because each
+    call of the accounting client takes up to half a second."""
     return Step(
         name="accounts",
         title="Creating the project's account",
@@ -144,8 +146,8 @@ def accounts(plan: Plan) -> Step:
 
 
 def scheduler(plan: Plan, *, fresh: bool = False) -> Step:
-    """Start slurmctld and wait until it responds and has the user and account with a real uid. `fresh`: no worker runs
-    yet, so the whole cluster has the current settings from its start."""
+    """Return the step that starts slurmctld and waits until it responds and has the user and account with a real uid.
+    `fresh` means that no worker runs yet, so that the whole cluster starts with the current settings."""
     noted = f"{partitions.DEFINE_AS_READ}as_read >{partitions.TAKEN_UP}\n" if fresh else ""
     return Step(
         name="scheduler",
@@ -160,8 +162,8 @@ def scheduler(plan: Plan, *, fresh: bool = False) -> Step:
 
 
 def worker(slot: WorkerSlot, *, beside_scheduler: bool) -> Step:
-    """Start slurmd and wait until the node is ready. A node that Slurm drained for a wrong registration is resumed,
-    since it stays drained after the cause is gone.
+    """Return the step that starts slurmd and waits until the node is ready. A node that Slurm drained for a wrong
+    registration is resumed, because Slurm leaves it drained after the cause is gone.
 
     The probe also checks slurmd's port, since Slurm shows a node as idle for a while after its slurmd has died.
     """
@@ -189,7 +191,7 @@ wait_until 5 ready || {{
 
 
 def restarted(step: Step) -> Step:
-    """Return a variant of the step that runs once in this operation, even if its probe succeeds."""
+    """Return a variant of the step that runs once in this operation, even if its service already runs."""
     mark = f'"$REPORT/again_{step.name}"'
     return replace(
         step,

@@ -1,7 +1,7 @@
 """The order of the deploy steps. Steps of one stage do not depend on each other and run concurrently.
 
-The order database, accounting, accounts, scheduler avoids InvalidAccount: slurmctld reads associations that exist
-before it starts. The worker starts only when port 6817 is open.
+The order database, accounting, accounts, scheduler avoids InvalidAccount errors: the accounts exist when slurmctld
+starts and reads them. The worker starts only when port 6817 is open.
 """
 
 import asyncio
@@ -30,7 +30,8 @@ def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]
 def without_proofs(
     plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], *, running: bool = False
 ) -> list[Stage]:
-    """Return the deploy stages without proof jobs, for a cluster with users: proof jobs would wait behind theirs."""
+    """Return the deploy stages without proof jobs, for a cluster with users: proof jobs would wait behind the users'
+    jobs."""
     head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
     key = facts[plan.controller.allocation_id].key
     apart, share = [hosts[a] for a in plan.allocations if hosts[a] is not head], KeyOf(head)
@@ -50,8 +51,8 @@ def without_proofs(
 
 
 def _worker(plan: Plan, host: Host, slot: WorkerSlot, *, rejoining: bool) -> Task:
-    """Return the task that starts a worker. A worker that rejoins was running when the facts were read, so it is
-    restarted."""
+    """Return the task that starts a worker. A worker that rejoins is restarted, because its slurmd was running when the
+    facts were read."""
     task = started(plan, host, slot)
     return Task(host, daemons.restarted(task.step)) if rejoining else task
 
@@ -59,7 +60,7 @@ def _worker(plan: Plan, host: Host, slot: WorkerSlot, *, rejoining: bool) -> Tas
 def files_only(
     plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], *, running: bool = False
 ) -> list[Stage]:
-    """Return the stages that write the files. Where Slurm already runs or the operator chose settings, Slurm checks the
+    """Return the stages that write the files. If Slurm already runs or the operator chose settings, Slurm checks the
     files first."""
     made = {a: cluster_files(plan, a, dict(facts)) for a in plan.allocations}
     conf = next(file for file in made[plan.controller.allocation_id] if file.path == SLURM_CONF)
@@ -91,8 +92,8 @@ def prepared(plan: Plan, host: Host, uid: int) -> list[Task]:
 
 
 def keyed_again(head: Host, apart: Iterable[Host]) -> list[Stage]:
-    """Return the stages that restart munged on every host with the key of the controller's host, even where the key was
-    changed."""
+    """Return the stages that restart munged on every host with the key of the controller's host, even on hosts where
+    the key was changed."""
     made: list[Stage] = [(Task(head, daemons.restarted(daemons.identity())),)]
     share = KeyOf(head)
     if others := tuple(rekeyed(share, host) for host in apart):
@@ -109,8 +110,8 @@ def started(plan: Plan, host: Host, slot: WorkerSlot) -> Task:
 
 
 class KeyOf:
-    """The cluster's munge key, read once from the controller's host and cached for the other hosts of this run: sshd
-    accepts ten sessions per connection, and there may be many hosts."""
+    """The cluster's munge key, read once from the controller's host and cached for the other hosts of this run. Without
+    the cache, many hosts would exceed the ten sessions that sshd accepts per connection."""
 
     def __init__(self, head: Host) -> None:
         self._head, self._asking, self._key = head, asyncio.Lock(), b""
@@ -129,7 +130,8 @@ class Shared:
 
 
 async def shared(head: Host) -> Shared:
-    """Read the files that every host of a cluster shares from the controller's host."""
+    """Read the files that all hosts of a cluster share (munge key, configuration) from the controller's host. Raises
+    StepFailed if they cannot be read or the key is not that of the cluster."""
     lines = "".join(f'say {path} "$(base64 -w0 {path})"\n' for path in (KEY, *SHARED))
     lines += f'say uid "$(id -u {UNIX_USER} 2>/dev/null)"\n'
     answer = await head.script(f"fence || exit 1\n{{ {daemons.OUR_KEY}; }} || exit 2\n{lines}", step="share")

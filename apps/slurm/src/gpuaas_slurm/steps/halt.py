@@ -15,8 +15,8 @@ from gpuaas_slurm.steps.prepare import WANTS, WORKER_UNITS
 
 
 def requeue() -> Step:
-    """Requeue batch jobs, which start again with the cluster; jobs that cannot be requeued (srun, salloc) are
-    canceled."""
+    """Return the step that requeues batch jobs, so that they start again with the cluster. Jobs that cannot be requeued
+    (srun, salloc) are canceled."""
     return Step(
         name="requeue",
         title="Putting running jobs back into the queue",
@@ -37,7 +37,8 @@ date >"$REPORT/requeue"
 
 
 def off(roles: tuple[str, ...]) -> Step:
-    """Stop and disable the services, and end leftover processes of jobs that have just ended."""
+    """Return the step that stops and disables the services, and kills leftover processes of jobs that have just
+    ended."""
     units = " ".join(reversed(roles))
     return Step(
         name="off",

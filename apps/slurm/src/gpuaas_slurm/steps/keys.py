@@ -113,7 +113,8 @@ date >"$REPORT/switch_key"
 
 
 def agree() -> Step:
-    """Check that the scheduler accepts this host. Both directions use the same key, so one direction proves both."""
+    """Return the step that checks that the scheduler accepts this host's key. Both directions use the same key, so one
+    direction proves both."""
     asked = nodes.list_names()
     return Step(
         name="keys_agree",

@@ -10,8 +10,8 @@ JOURNAL_LINES = 1000  # that a host keeps of its own journal
 
 
 def forget(slot: WorkerSlot) -> Step:
-    """Remove the notes about the worker's operations from the controller's host. It runs last, since every command of
-    the operation writes its claim again."""
+    """Return the step that removes the notes about the worker's operations from the controller's host. It must run
+    last, because every command of the operation writes its claim again."""
     member = validate.word("id", slot.member_id)
     return Step(
         name="forget_member",
@@ -30,8 +30,8 @@ delete_old_marks
 
 
 def delete(slot: WorkerSlot) -> Step:
-    """Delete the node from Slurm, which refuses while it has jobs. Its slurmd must be stopped before, or it would
-    rejoin."""
+    """Return the step that deletes the node from Slurm. Slurm refuses while the node has jobs. The node's slurmd must
+    be stopped first, otherwise the node would rejoin."""
     missing = nodes.is_missing(slot.node)
     return Step(
         name="delete_node",
@@ -49,8 +49,8 @@ rm -f "$OWN/accepted.{slot.node}"
 
 
 def restart(head_is_here: bool, slot: WorkerSlot) -> Step:
-    """Restart slurmd and wait until it has registered. A person's drain stays; a node that Slurm drained for a wrong
-    registration is resumed, since Slurm leaves it drained after the cause is fixed."""
+    """Return the step that restarts slurmd and waits until it has registered. A person's drain stays. A node that Slurm
+    drained for a wrong registration is resumed, because Slurm leaves it drained after the cause is fixed."""
     port = f"{daemons.CTLD_LISTENS} && " if head_is_here else ""
     there = f"active slurmd && {port}{nodes.is_registered(slot.node)}"
     mark = '"$REPORT/again_worker"'
@@ -75,5 +75,5 @@ date >{mark}
 
 
 def reservation(slot: WorkerSlot) -> str:
-    """Return the name of the reservation of one worker while its acceptance job runs."""
+    """Return the name of the reservation that keeps other jobs from a worker while its acceptance job runs."""
     return f"gpuaas_{slot.node.replace('-', '_')}"

@@ -85,8 +85,8 @@ def install(sha256: str) -> Step:
 
 
 def renew(sha256: str) -> Step:
-    """Upgrade the packages that the platform installed on the host, from the set. Running services continue until they
-    are restarted."""
+    """Return the step that upgrades the packages which the platform installed on the host, from the package set.
+    Running services continue until they are restarted."""
     return Step(
         name="renew_packages",
         title="Installing newer packages",
@@ -104,8 +104,8 @@ def _note(sha256: str) -> str:
 
 
 def remove() -> Step:
-    """Remove the packages that the platform installed, with their settings; the data of a database only if there was
-    none before."""
+    """Return the step that removes the packages which the platform installed, with their settings. Database files are
+    deleted only if the host had none before."""
     return Step(
         name="remove_packages",
         title="Removing the packages that came with the cluster",

@@ -52,7 +52,8 @@ def preflight() -> Step:
 
 
 def files(made: tuple[File, ...]) -> Step:
-    """Write the files. The host keeps their checksums, so that an observation can show which were changed by hand."""
+    """Return the step that writes the files. The host keeps their checksums, so that an observation can show which
+    files were changed by hand."""
     sums = "\n".join(f"{f.sha256}  {f.path}" for f in made)
     modes = "\n".join(
         f'[ "$(stat -c %a:%U {f.path})" = {f.mode:o}:{f.owner} ] || return 1' for f in made if f.mode != 0o644
@@ -73,9 +74,9 @@ def files(made: tuple[File, ...]) -> Step:
 
 
 def services(roles: tuple[str, ...]) -> Step:
-    """Enable the services at boot and make systemd read their drop-ins. Drop-ins are counted, since systemd reports no
-    needed reload for a new drop-in directory. Querying systemd is slow: files older than the mark of the last run count
-    as read."""
+    """Return the step that enables the services at boot and makes systemd read their drop-ins. Loaded drop-ins are
+    counted, because systemd does not report that a new drop-in directory needs a reload. Querying systemd is slow, so
+    the probe compares file times: files older than the mark of the last run count as read."""
     units, dropins = " ".join(roles), len([role for role in roles if role != "mariadb"])
     mark = '"$OWN/services_read"'
     unread = f"""

@@ -14,7 +14,8 @@ from gpuaas_slurm.slurm.hints import COMMANDS
 
 
 def header(plan: Plan, partition: str, gpu: str | None) -> str:
-    """Return the first lines of a batch script."""
+    """Return the #SBATCH lines of a batch script for this partition and, if `gpu` is given, for one GPU of this
+    type."""
     minutes = next((one.minutes for one in plan.partitions if one.name == partition), plan.partitions[0].minutes)
     lines = [f"--account={plan.account}", f"--partition={partition}", f"--time={minutes}"]
     lines += [f"--gres=gpu:{gpu}:1"] if gpu else []
@@ -22,7 +23,7 @@ def header(plan: Plan, partition: str, gpu: str | None) -> str:
 
 
 def try_header(plan: Plan, partition: str, gpu: str | None) -> str:
-    """Return shell text that prints `@header partition|gpu|exit`: whether Slurm would accept a script with this
+    """Return shell text that prints `@header partition|gpu|exit`. `exit` is 0 if Slurm would accept a script with this
     header."""
     words = validate.word("partition", partition), validate.word("gpu_type", gpu) if gpu else ""
     return f"""
@@ -55,7 +56,8 @@ printf '%s|%s\\n' "$(now_ms)" "$(echo $output)" >"$REPORT/first_job"
 
 
 def batch_job(plan: Plan) -> Step:
-    """Run a batch job that checks its own user, since it may run on another host whose files cannot be read from here.
+    """Return the step that runs a batch job and waits for its accounting record. The job itself checks its user and
+    account, because it may run on another host whose files cannot be read from here.
 
     slurmctld makes its first scheduling pass 3 s after its start (22.05 reads batch_sched_delay only then).
     """
@@ -82,7 +84,7 @@ printf '%s|%s\\n' "$job" COMPLETED >"$REPORT/batch_job"
 
 
 def gpu_job(plan: Plan, gpus: int) -> Step:
-    """Run a job on the GPUs. Without GPUs there is nothing to prove, and the report states that."""
+    """Return the step that runs a job on a GPU. Without GPUs the step only writes to the report that there is none."""
     ask = "--gres=gpu:1 -J gpuaas-proof"
     job = jobs.as_user(plan, f"timeout 20 srun {jobs.options(plan)} {ask} printenv CUDA_VISIBLE_DEVICES")
     proof = f'output=$({job})\n[[ "$output" =~ ^[0-9]+$ ]] || {{ echo "the job saw: $output"; exit 1; }}'
@@ -99,7 +101,8 @@ def gpu_job(plan: Plan, gpus: int) -> Step:
 
 
 def access(plan: Plan, gpu_types: Iterable[str]) -> Step:
-    """Run every command of the access bundle as the user who will type it, before the bundle is shown."""
+    """Return the step that runs every command of the access bundle as the cluster's user, before the bundle is
+    shown."""
     tries = [try_header(plan, plan.partition, gpu) for gpu in (None, *gpu_types)]
     headers = "".join(f"({one}) | sed 's/^@header /header|/' &\n" for one in tries)
     runs = "\n".join(

@@ -54,7 +54,7 @@ def _step(probe: str, act: str, **words: Any) -> Step:
 
 
 def stop_jobs() -> Step:
-    """Send SIGTERM to the jobs; those that do not end within 5 s end with their daemon in the next step."""
+    """Return the step that cancels the jobs. Jobs that do not end within 5 s end with their daemon in the next step."""
     return _step(
         name="stop_jobs",
         title="Stopping the jobs that still run",
@@ -92,7 +92,8 @@ systemctl reset-failed {SLURM_UNITS} 2>/dev/null || true
 
 
 def drop_accounting() -> Step:
-    """Drop the database user, then the schema: a missing schema directory means that both are gone."""
+    """Return the step that drops the database user, then the schema. If the schema directory is missing, both are
+    gone."""
     return _step(
         name="drop_accounting",
         title="Removing the accounting database",
@@ -158,7 +159,8 @@ if getent group {UNIX_USER} >/dev/null; then groupdel {UNIX_USER}; fi
 
 
 def remove_files() -> Step:
-    """Remove configuration, drop-ins, spool, logs and diverted plugins, and restore which services are enabled."""
+    """Return the step that removes configuration, drop-ins, spool, logs and diverted plugins, and restores which
+    services are enabled."""
     return _step(
         name="remove_files",
         title="Removing the configuration and the spool",
@@ -186,7 +188,8 @@ date >"$OWN/files_gone"
 
 
 def prove_clean() -> Step:
-    """Collect evidence on the host about everything of the platform that could be left. Each claim collects its own."""
+    """Return the step that collects evidence about everything of the platform that could be left on the host. Each
+    claim collects its own evidence."""
     return _step(
         name="prove_clean",
         title="Proving that the host is clean",
@@ -198,7 +201,8 @@ def prove_clean() -> Step:
 
 
 def forget() -> Step:
-    """Remove the app's own notes last. A mark in /run (gone at reboot) still rejects late commands of older claims."""
+    """Return the step that removes the app's own notes. It must run last. A mark in /run, which a reboot deletes, still
+    rejects late commands of older claims."""
     return _step(
         name="forget",
         title="Removing the app's own notes from the host",
@@ -266,7 +270,7 @@ def stages(hosts: Sequence[Host]) -> list[Stage]:
 
 
 def emptied(hosts: Sequence[Host]) -> list[Stage]:
-    """Return the steps after the services have stopped. The notes are removed by a separate command after the evidence
-    has arrived, since without them it cannot be collected again."""
+    """Return the stages after the services have stopped. The app's notes are removed by a separate command after the
+    evidence has arrived, because the evidence cannot be collected again without the notes."""
     *after, last = [tuple(Task(host, step()) for host in hosts) for step in ORDER[ORDER.index(stop_services) + 1 :]]
     return [in_one_go(*after), last]

@@ -12,7 +12,7 @@ class AccessCalls:
     def create_role_binding(
         self, tenant_id: str, *, principal_id: str, role: str, project_id: str | None = None
     ) -> Request[BindingView]:
-        """Bind a role. Without a project it applies to the whole tenant."""
+        """Bind a role to a principal. Without a project the binding applies to the whole tenant."""
         body = {"principal_id": principal_id, "role": role, "project_id": project_id}
         return post(BindingView, "/v1/tenants/{}/role-bindings", tenant_id, **body)
 
@@ -59,7 +59,7 @@ class AccessCalls:
     def create_deny_rule(
         self, tenant_id: str, *, permissions: list[str], reason: str, project_id: str | None = None
     ) -> Request[DenyView]:
-        """Deny permissions to every principal of the tenant or of one project. No role overrides it."""
+        """Deny permissions to every principal of the tenant or of one project. No role overrides the rule."""
         body = {"permissions": permissions, "reason": reason, "project_id": project_id}
         return post(DenyView, "/v1/tenants/{}/deny-rules", tenant_id, **body)
 
@@ -82,8 +82,8 @@ class AccessCalls:
         expires_in_s: int,
         subject: str | None = None,
     ) -> Request[DelegationView]:
-        """Delegate permissions that you have in the project to a service account. The audit trail records that it acts
-        for you."""
+        """Delegate permissions that you have in the project to a service account. The audit trail records that the
+        account acts for you."""
         body = {"grantee_id": grantee_id, "permissions": permissions, "reason": reason, "subject": subject}
         return post(DelegationView, "/v1/projects/{}/delegations", project_id, expires_in_s=expires_in_s, **body)
 
@@ -102,8 +102,8 @@ class AccessCalls:
     def open_break_glass(
         self, *, tenant_id: str, mode: str, reason: str, ticket: str, minutes: int
     ) -> Request[BreakGlassView]:
-        """Request access to a tenant: `look` starts at once, `operate` after another administrator approved it. The
-        tenant is notified."""
+        """Request break-glass access to a tenant: `look` starts at once, `operate` after another administrator has
+        approved it. The tenant is notified."""
         body = {"tenant_id": tenant_id, "mode": mode, "reason": reason, "ticket": ticket, "minutes": minutes}
         return post(BreakGlassView, "/v1/platform/break-glass", **body)
 

@@ -49,7 +49,8 @@ class ArtifactCalls:
 
     @call
     def disable_platform_artifact_source(self, source_id: str, *, reason: str | None = None) -> Request[SourceView]:
-        """Stop deliveries from a source at once, in every tenant, including deliveries that were already issued."""
+        """Disable an artifact source of the platform: at once, its artifacts are no longer delivered to nodes in any
+        tenant, including deliveries that were already issued."""
         return post(SourceView, "/v1/artifact-sources/{}/disable", source_id, reason=reason)
 
     @call
@@ -71,7 +72,7 @@ class ArtifactCalls:
         port: int | None = None,
         credential: JsonObject | None = None,
     ) -> Request[SourceView]:
-        """Create a source of the tenant. Policies refer to it as `tenant.name`."""
+        """Create an artifact source of the tenant. Policies refer to the source as `tenant.name`."""
         body: dict[str, object] = {
             "name": name,
             "kind": kind,
@@ -85,7 +86,7 @@ class ArtifactCalls:
     def list_tenant_artifact_sources(
         self, tenant_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[SourceView]]:
-        """List the sources of the tenant and of the platform."""
+        """List the artifact sources of the tenant and of the platform."""
         return get(Page[SourceView], "/v1/tenants/{}/artifact-sources", tenant_id, limit=limit, cursor=cursor)
 
     @call
@@ -132,8 +133,8 @@ class ArtifactCalls:
         size: int | None = None,
         media_type: str | None = None,
     ) -> Request[ArtifactView]:
-        """Register an artifact. Without `source_id` its content comes from the core's own store, by the `sha256` that
-        was pushed. Reading a large artifact takes a while."""
+        """Register an artifact. Without `source_id` the content with this `sha256` must have been pushed to the core's
+        own store. Reading a large artifact takes a while."""
         body: dict[str, object] = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
         where: dict[str, object] = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
         return post(ArtifactView, "/v1/artifacts", **body, **where, sha256=sha256, size=size).within(1800)

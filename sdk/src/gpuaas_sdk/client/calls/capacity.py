@@ -19,7 +19,7 @@ class CapacityCalls:
         sku: str | None = None,
         pool: str | None = None,
     ) -> Request[EnrolmentView]:
-        """Create a one-time token with which a host joins. The token is shown only in this answer."""
+        """Create a one-time token with which a machine enrols as a node. The token is shown only in this answer."""
         fields = {"node_name": node_name, "labels": labels or {}, "region": region, "sku": sku, "pool": pool}
         return post(EnrolmentView, "/v1/tenants/{}/enrolments", tenant_id, **fields)
 
@@ -50,7 +50,7 @@ class CapacityCalls:
 
     @call
     def drain_node(self, node_id: str, *, reason: str | None = None) -> Request[NodeView]:
-        """Accept no new allocations, and ask the projects to release the current ones."""
+        """Accept no new allocations on the node, and ask the projects to release the current ones."""
         return post(NodeView, "/v1/nodes/{}/drain", node_id, reason=reason)
 
     @call
@@ -91,7 +91,8 @@ class CapacityCalls:
         lost_after_s: int | None = None,
         scheduler_type: str | None = None,
     ) -> Request[AllocationsView]:
-        """Request nodes of a kind; the platform chooses them. Either all requested nodes are allocated, or none."""
+        """Request nodes by SKU, region or pool; the platform chooses the nodes. Either all requested nodes are
+        allocated, or none."""
         want = given(sku=sku, region=region, pool=pool, count=count)
         terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s, "scheduler_type": scheduler_type}
         return post(AllocationsView, "/v1/projects/{}/allocation-requests", project_id, want=want, name=name, **terms)

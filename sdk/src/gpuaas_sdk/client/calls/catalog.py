@@ -58,7 +58,7 @@ class CatalogCalls:
         reason: str | None = None,
         expires_in_s: int | None = None,
     ) -> Request[EntitlementView]:
-        """Let the project deploy the app. An overlay narrows the entitlement until another one replaces it."""
+        """Let the project deploy the app. An overlay narrows the entitlement until another overlay replaces it."""
         body = {"app_slug": app_slug, "overlay": overlay, "reason": reason, "expires_in_s": expires_in_s}
         return post(EntitlementView, "/v1/projects/{}/entitlements", project_id, **body)
 

@@ -26,8 +26,8 @@ class ControllerCalls:
     def claim(
         self, project_id: str, *, app_slug: str, holder: str, wait_s: int = 20, holding: list[str] | None = None
     ) -> Request[ClaimView | None]:
-        """Claim the next operation, or return None after the wait. `holding` lists the operations that this controller
-        already runs."""
+        """Claim the next operation; None if there is none within the wait. `holding` lists the operations that this
+        controller already runs."""
         body = {"app_slug": app_slug, "holder": holder, "wait_s": wait_s, "holding": holding or []}
         return Request(
             "POST",
@@ -59,7 +59,7 @@ class ControllerCalls:
         members: Sequence[MemberReport] | None = None,
         health: Mapping[str, str] | None = None,
     ) -> Request[LeaseView]:
-        """Report the current step; also renews the lease."""
+        """Report the current step of the operation. This also renews the lease of the claim."""
         body = {"claim_epoch": claim_epoch, "phase": phase, "step": step, "of": of, "message": message}
         more = {"adapter_detail": adapter_detail, "members": members, "health": health}
         return post(LeaseView, "/v1/projects/{}/operations/{}/progress", project_id, operation_id, **body, **more)
@@ -109,7 +109,7 @@ class ControllerCalls:
     def return_claim(
         self, project_id: str, operation_id: str, *, claim_epoch: int, retry_in_s: int, reason: str
     ) -> Request[OperationView]:
-        """Return the operation to the queue; it is not claimed again before `retry_in_s`."""
+        """Return the operation to the queue. It cannot be claimed again before `retry_in_s` seconds have passed."""
         path = "/v1/projects/{}/operations/{}/return-claim"
         body = {"claim_epoch": claim_epoch, "retry_in_s": retry_in_s, "reason": reason}
         return post(OperationView, path, project_id, operation_id, **body)
@@ -118,7 +118,8 @@ class ControllerCalls:
     def note_integration(
         self, project_id: str, operation_id: str, *, claim_epoch: int, allocation_id: str, integration: JsonObject
     ) -> Request[AllocationView]:
-        """Store the controller's own notes about an allocation, at most 4 KiB. Each write replaces the previous one."""
+        """Store the controller's own notes about an allocation, at most 4 KiB. Each write replaces the previous
+        notes."""
         path = "/v1/projects/{}/operations/{}/integration"
         body = {"claim_epoch": claim_epoch, "allocation_id": allocation_id, "integration": integration}
         return post(AllocationView, path, project_id, operation_id, **body)
@@ -155,7 +156,8 @@ class ControllerCalls:
         runtime_version: str | None = None,
         adapter_detail: JsonObject | None = None,
     ) -> Request[ObservedView | None]:
-        """Report an observation of a running instance between operations. Returns None if it contains nothing new."""
+        """Report an observation of a running instance between operations. Returns None if the observation contains
+        nothing new."""
         body = {"last_operation_id": last_operation_id, "observed_generation": observed_generation, "health": health}
         more = {"conditions": conditions, "members": members, "access": access, "runtime_version": runtime_version}
         path = at("/v1/projects/{}/instances/{}/observation", project_id, instance_id)

@@ -73,5 +73,5 @@ class EventCalls:
 
     @call
     def verify_audit(self, tenant_id: str) -> Request[AuditVerdict]:
-        """Verify the audit trail. Reads every row, so it may take a while."""
+        """Verify the audit trail of a tenant. The call reads every row, so it may take a while."""
         return get(AuditVerdict, "/v1/tenants/{}/audit/verify", tenant_id).within(300.0)

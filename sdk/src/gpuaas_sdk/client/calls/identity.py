@@ -34,7 +34,7 @@ class IdentityCalls:
 
     @call
     def redeem_oidc_code(self, code: str, verifier: str) -> Request[TokenView]:
-        """Exchange the code that an identity provider sent to the browser for a token; works once."""
+        """Exchange the code that an identity provider sent to the browser for a token. A code works once."""
         body = {"code": code, "verifier": verifier}
         return Request("POST", "/v1/auth/oidc/token", TokenView, body=body, anonymous=True, retries=False)
 
@@ -48,7 +48,7 @@ class IdentityCalls:
 
     @call
     def accept_invitation(self, token: str, password: str) -> Request[PrincipalView]:
-        """Create the account of an invited person, who can then sign in."""
+        """Create the account of an invited person. The person can then sign in."""
         body = {"token": token, "password": password}
         return Request("POST", "/v1/invitations/accept", PrincipalView, body=body, anonymous=True, retries=False)
 

@@ -32,7 +32,8 @@ class InstanceCalls:
         inputs: JsonObject | None = None,
         operator_id: str | None = None,
     ) -> Request[AcceptedView]:
-        """Request an instance; the answer has the instance and its operation. Default: the newest published version."""
+        """Request an instance; the answer has the instance and its operation. Without a version the newest published
+        one is deployed."""
         body = {"name": name, "app_slug": app_slug, "placement_intent": placement_intent, "topology": topology}
         more = {"version": version, "operating_mode": operating_mode, "inputs": inputs or {}, "validate_only": False}
         more["operator_id"] = operator_id
@@ -52,7 +53,7 @@ class InstanceCalls:
         inputs: JsonObject | None = None,
         operator_id: str | None = None,
     ) -> Request[PlannedView]:
-        """Run the checks of a deploy without writing anything: what would happen, and on which nodes."""
+        """Check a deploy without changing anything. The answer shows what would happen, and on which nodes."""
         body = {"name": name, "app_slug": app_slug, "placement_intent": placement_intent, "topology": topology}
         more = {"version": version, "operating_mode": operating_mode, "inputs": inputs or {}, "validate_only": True}
         more["operator_id"] = operator_id
@@ -113,14 +114,14 @@ class InstanceCalls:
     def update_instance(
         self, project_id: str, instance_id: str, *, inputs: JsonObject, etag: str
     ) -> Request[AcceptedView]:
-        """Replace all inputs. `etag` is the one read with the instance; the answer is 412 if the instance changed
-        since."""
+        """Replace all inputs of the instance. `etag` is that of the instance as you read it; the platform answers 412
+        if the instance has changed since."""
         path = at(f"{_INSTANCE}/update", project_id, instance_id)
         return Request("POST", path, AcceptedView, body={"inputs": inputs}, headers={"If-Match": etag})
 
     @call
     def plan_update(self, project_id: str, instance_id: str, *, inputs: JsonObject) -> Request[PlannedView]:
-        """Show each changed input and the effect of the change; nothing is written."""
+        """Show each changed input and the effect of the change. Nothing is changed."""
         return post(PlannedView, f"{_INSTANCE}/update", project_id, instance_id, inputs=inputs, validate_only=True)
 
     @call
@@ -131,7 +132,7 @@ class InstanceCalls:
     def roll_back_instance(
         self, project_id: str, instance_id: str, *, reason: str | None = None
     ) -> Request[AcceptedView]:
-        """Return to the version before the last upgrade, also after a failed upgrade."""
+        """Return the instance to the version before its last upgrade, also after a failed upgrade."""
         return post(AcceptedView, f"{_INSTANCE}/rollback", project_id, instance_id, reason=reason)
 
     @call
@@ -161,8 +162,8 @@ class InstanceCalls:
     def retry_operation(
         self, project_id: str, operation_id: str, *, try_anyway: bool | None = None
     ) -> Request[AcceptedView]:
-        """Create an operation that retries a failed one (`retry_of`). `try_anyway` retries even after repeated
-        failures, when the app would refuse."""
+        """Create an operation that retries a failed one (`retry_of`). With `try_anyway` the app retries even after
+        repeated failures, after which it would otherwise refuse."""
         where = "/v1/projects/{}/operations/{}/retry"
         return post(AcceptedView, where, project_id, operation_id, try_anyway=try_anyway)
 
@@ -177,13 +178,14 @@ class InstanceCalls:
 
     @call
     def release_claim(self, project_id: str, operation_id: str, *, reason: str | None = None) -> Request[OperationView]:
-        """Release a controller's claim on the operation, so that it can be claimed again."""
+        """Release a controller's claim on the operation, so that a controller can claim the operation again."""
         path = "/v1/projects/{}/operations/{}/release-claim"
         return post(OperationView, path, project_id, operation_id, reason=reason)
 
     @call
     def abandon_operation(self, project_id: str, operation_id: str, *, reason: str) -> Request[OperationView]:
-        """End an operation without evidence. A teardown counts as done and creates orphan records."""
+        """Force an operation to end, although nothing proves what it did on the nodes. A teardown then counts as done
+        and creates orphan records."""
         return post(OperationView, "/v1/projects/{}/operations/{}/abandon", project_id, operation_id, reason=reason)
 
     @call

@@ -22,8 +22,8 @@ class MachineAccessCalls:
         ssh_public_key: str,
         source_addresses: list[str] | None = None,
     ) -> Request[SshSessionView]:
-        """Request a certificate for the host of a member. It opens sessions for five minutes, as an unprivileged
-        user."""
+        """Request an SSH certificate for the host of a member. For five minutes it can open sessions, as an
+        unprivileged user."""
         path = "/v1/projects/{}/instances/{}/members/{}/ssh-sessions"
         body: dict[str, object] = {"ssh_public_key": ssh_public_key, "source_addresses": source_addresses}
         return post(SshSessionView, path, project_id, instance_id, member_id, **body)
@@ -32,12 +32,13 @@ class MachineAccessCalls:
     def list_access_grants(
         self, project_id: str, *, revoked: bool | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[AccessGrantView]]:
-        """List the valid certificates; with `revoked` also revoked ones that have not expired."""
+        """List the valid SSH certificates; with `revoked` also revoked certificates that have not expired."""
         return get(Page[AccessGrantView], _GRANTS, project_id, revoked=revoked, limit=limit, cursor=cursor)
 
     @call
     def revoke_access_grant(self, project_id: str, grant_id: str, *, reason: str) -> Request[AccessGrantView]:
-        """Revoke a certificate: its host rejects it and ends its sessions; `enforced` shows when that is done."""
+        """Revoke an SSH certificate. The host rejects the certificate and ends the sessions opened with it; `enforced`
+        shows when that is done."""
         return post(AccessGrantView, f"{_GRANTS}/{{}}/revoke", project_id, grant_id, reason=reason)
 
     @call

@@ -21,7 +21,7 @@ class MemberCalls:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[MemberView]]:
-        """List current members; with `history` the removed ones."""
+        """List the current members of an instance; with `history` the removed members."""
         query = {"history": history, "limit": limit, "cursor": cursor}
         return get(Page[MemberView], _MEMBERS, project_id, instance_id, **query)
 
@@ -33,7 +33,7 @@ class MemberCalls:
     def add_members(
         self, project_id: str, instance_id: str, *, component_key: str, allocation_ids: list[str]
     ) -> Request[BatchView]:
-        """Add members: one operation per allocation, all under one batch id."""
+        """Add members to an instance: one operation per allocation, all under a common batch id."""
         body = {"component_key": component_key, "allocation_ids": allocation_ids}
         return post(BatchView, _MEMBERS, project_id, instance_id, **body)
 
@@ -41,7 +41,7 @@ class MemberCalls:
     def plan_members(
         self, project_id: str, instance_id: str, *, component_key: str, allocation_ids: list[str]
     ) -> Request[PlannedView]:
-        """Run the checks of adding members without writing anything."""
+        """Check whether the members could be added, without changing anything."""
         body = {"component_key": component_key, "allocation_ids": allocation_ids, "validate_only": True}
         return post(PlannedView, _MEMBERS, project_id, instance_id, **body)
 
@@ -56,7 +56,8 @@ class MemberCalls:
         deadline_s: int | None = None,
         at_deadline: str | None = None,
     ) -> Request[BatchView]:
-        """Drain several members: one operation each under one batch id (`cancel_batch`); all of them, or none."""
+        """Drain several members, with one operation each under a common batch id (see `cancel_batch`). Either all
+        members are drained, or none."""
         body = {"member_ids": member_ids, "reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
         return post(BatchView, f"{_MEMBERS}/drain", project_id, instance_id, **body)
 
@@ -85,7 +86,7 @@ class MemberCalls:
         deadline_s: int | None = None,
         at_deadline: str | None = None,
     ) -> Request[BatchView]:
-        """Remove several members. Each is removed only with evidence that its host is clean."""
+        """Remove several members. A member is removed only with evidence that its host is clean."""
         body = {"member_ids": member_ids, "reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
         return post(BatchView, f"{_MEMBERS}/remove", project_id, instance_id, **body)
 
@@ -129,8 +130,8 @@ class MemberCalls:
         at_deadline: str | None = None,
         host_is_gone: bool | None = None,
     ) -> Request[AcceptedView]:
-        """Drain the member, then remove it. `host_is_gone` declares its host lost for good: it is fenced instead of
-        cleaned, and a reason is required."""
+        """Drain the member, then remove it. `host_is_gone` declares the member's host lost for good: the host is fenced
+        instead of cleaned, and a reason is required."""
         body = {"reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline, "host_is_gone": host_is_gone}
         return post(AcceptedView, f"{_MEMBER}/remove", project_id, instance_id, member_id, **body)
 
@@ -167,5 +168,6 @@ class MemberCalls:
     def tombstone_member(
         self, project_id: str, instance_id: str, member_id: str, *, reason: str
     ) -> Request[MemberRemovedView]:
-        """Count a failed member as removed without evidence; its node gets an orphan record."""
+        """Count a failed member as removed, although nothing proves that its node is clean. The node gets an orphan
+        record."""
         return post(MemberRemovedView, f"{_MEMBER}/tombstone", project_id, instance_id, member_id, reason=reason)

@@ -14,7 +14,7 @@ class OfferCalls:
 
     @call
     def delete_region(self, *, name: str) -> Request[RegionView]:
-        """Delete a region without nodes."""
+        """Delete a region. It must not have nodes."""
         return post(RegionView, "/v1/regions/delete", name=name)
 
     @call
@@ -40,7 +40,7 @@ class OfferCalls:
 
     @call
     def delete_sku(self, *, name: str) -> Request[SkuView]:
-        """Delete a SKU without nodes."""
+        """Delete a SKU. No node may have it."""
         return post(SkuView, "/v1/skus/delete", name=name)
 
     @call
@@ -64,7 +64,7 @@ class OfferCalls:
 
     @call
     def put_node_into_pool(self, node_id: str, *, pool: str | None) -> Request[NodeView]:
-        """Move a node into a pool; None removes it from its pool."""
+        """Move a node into a pool; None removes the node from its pool."""
         return Request("POST", at("/v1/nodes/{}/pool", node_id), NodeView, body={"pool": pool})
 
     @call

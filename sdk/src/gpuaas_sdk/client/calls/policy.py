@@ -22,8 +22,8 @@ class PolicyCalls:
         enables: JsonObject | None = None,
         etag: str | None = None,
     ) -> Request[PolicyView]:
-        """Create a policy, or replace the version identified by `etag`. `enables={"platform_managed": [apps]}` lets the
-        platform operate these apps itself."""
+        """Create the platform's policy, or replace the version identified by `etag`. `enables={"platform_managed":
+        [apps]}` lets the platform operate these apps itself."""
         body = {"rules": rules, "reason": reason, "enables": enables}
         return put(PolicyView, "/v1/policies/{}", name, etag=etag, **body)
 

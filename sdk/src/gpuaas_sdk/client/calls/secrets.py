@@ -56,6 +56,6 @@ class SecretCalls:
     def deliver_secret(
         self, project_id: str, operation_id: str, *, claim_epoch: int, name: str, version: int | None = None
     ) -> Request[SealedSecretView]:
-        """Request a secret, sealed to the caller's key, once per claim and version; `sealed.open_secret` opens it."""
+        """Request a secret, sealed to the caller's key, once per claim and version. `sealed.open_secret` opens it."""
         body = {"claim_epoch": claim_epoch, "name": name, "version": version}
         return post(SealedSecretView, f"{_OF_OPERATION}/deliver", project_id, operation_id, **body)

@@ -67,7 +67,8 @@ class TenancyCalls:
     def invite(
         self, tenant_id: str, *, email: str, name: str, role: str | None = None, project_id: str | None = None
     ) -> Request[InvitedView]:
-        """Invite a person. The token is shown only in this answer; the invited person sends it with a password."""
+        """Invite a person. The token is shown only in this answer; the invited person sends the token with a
+        password."""
         body = {"email": email, "name": name, "role": role, "project_id": project_id}
         return post(InvitedView, "/v1/tenants/{}/invitations", tenant_id, **body)
 
@@ -121,7 +122,7 @@ class TenancyCalls:
         scopes: list[str] | None = None,
         default_role: str | None = None,
     ) -> Request[ProviderView]:
-        """Change an identity provider; None leaves a field as it is."""
+        """Change an identity provider. A field that is None stays as it is."""
         who = {"name": name, "client_secret": client_secret}
         whom = {"email_domains": email_domains, "scopes": scopes, "default_role": default_role}
         return post(ProviderView, "/v1/tenants/{}/identity-providers/{}/update", tenant_id, provider_id, **who, **whom)
@@ -167,12 +168,12 @@ class TenancyCalls:
 
     @call
     def add_key(self, project_id: str, service_account_id: str, *, public_jwk: dict[str, str]) -> Request[KeyView]:
-        """Add a key beside the current ones; retire the old key when the new one is in use."""
+        """Add a key to the account beside the current keys. Retire the old key when the new key is in use."""
         path = "/v1/projects/{}/service-accounts/{}/keys"
         return post(KeyView, path, project_id, service_account_id, public_jwk=public_jwk)
 
     @call
     def retire_key(self, project_id: str, service_account_id: str, key_id: str) -> Request[KeyView]:
-        """Retire a key: it can no longer sign in, and its tokens stop working."""
+        """Retire a key of the account: it can no longer sign in, and its tokens stop working."""
         path = "/v1/projects/{}/service-accounts/{}/keys/{}/retire"
         return post(KeyView, path, project_id, service_account_id, key_id)
