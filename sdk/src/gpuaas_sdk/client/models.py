@@ -161,7 +161,7 @@ class AskTask(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class AuditBreak(msgspec.Struct, kw_only=True):
-    """The first break of the trail."""
+    """The first place where the audit trail is broken."""
 
     sequence: int
     sentence: str
@@ -553,7 +553,8 @@ class CredentialDetail(msgspec.Struct, kw_only=True):
 
 
 class CredentialUse(msgspec.Struct, kw_only=True):
-    """An instance, whether it may request the credential, and the version that was delivered to it."""
+    """An instance that may request the credential (`bound`) or has received it, and the versions delivered to the
+    instance."""
 
     instance_id: str
     instance_name: str
@@ -651,7 +652,7 @@ class DepartedMember(msgspec.Struct, kw_only=True):
 
 
 class DepartureAccess(msgspec.Struct, kw_only=True):
-    """The current state of the access that was granted for this departure."""
+    """The access grants on the machine that have not ended yet, of the ended operation and of people."""
 
     open_grants: int
     grants_not_yet_refused: int
@@ -685,7 +686,8 @@ class DepartureOperation(msgspec.Struct, kw_only=True):
 
 
 class DepartureStatement(msgspec.Struct, kw_only=True):
-    """The statement of a departure certificate. It never changes; `digest` is that of its canonical JSON."""
+    """The statement of a departure certificate. It never changes; the certificate's `digest` is the SHA-256 of its
+    canonical JSON."""
 
     format: int
     certificate_id: str
@@ -792,7 +794,7 @@ class EventList(msgspec.Struct, kw_only=True):
 
 
 class EventView(msgspec.Struct, kw_only=True):
-    """A CloudEvent. `sequence` is dense per tenant."""
+    """A CloudEvent. `sequence` has no gaps within a tenant."""
 
     specversion: str
     id: str
@@ -1324,7 +1326,8 @@ class ProgressView(msgspec.Struct, kw_only=True):
 
 
 class ProjectArtifactView(msgspec.Struct, kw_only=True):
-    """An artifact, and whether the project may use it according to policy, its source and its state."""
+    """An artifact, and whether the project may use it. This depends on policies and on the states of source and
+    artifact."""
 
     id: str
     tier: str
@@ -1424,9 +1427,9 @@ class RegionView(msgspec.Struct, kw_only=True):
 
 
 class Register(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An artifact to register. `blob`: `path`, with `sha256` and `size` or neither (then it is read now). `oci`:
-    `repository` and `manifest`, and `layer` if there are several. The core's own store: `sha256` of what was
-    pushed."""
+    """An artifact to register. A `blob` source needs `path`, and both `sha256` and `size` or neither; with
+    neither, the content is read now. An `oci` source needs `repository` and `manifest`, and `layer` if the
+    manifest has several layers. The core's own store needs the `sha256` of the pushed content."""
 
     name: str
     version: str
@@ -1485,7 +1488,8 @@ class RequestAllocations(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Resolve(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An artifact by id, or by name and version. The tenant's own artifact takes precedence over the platform's."""
+    """The artifact to check, by id, or by name and version. A tenant's own artifact takes precedence over the
+    platform's."""
 
     artifact_id: str | None = None
     name: str | None = None
@@ -1528,8 +1532,8 @@ class RotateCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Rule(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An allow-list (`only`) and a deny-list (`deny`) of exact names. An empty `only` allows nothing; `deny` takes
-    precedence."""
+    """An allow-list (`only`) and a deny-list (`deny`) of exact names. An empty `only` allows nothing; a name in
+    both lists is denied."""
 
     only: list[str] | None = None
     deny: list[str] | None = None
@@ -1656,7 +1660,8 @@ class SignInWaysView(msgspec.Struct, kw_only=True):
 
 
 class SignedTask(msgspec.Struct, kw_only=True):
-    """A task with its signature. The node runs only `payload`, and only if the signature is valid for it."""
+    """A task with its signature. The node runs only what `payload` contains, and only if the signature of
+    `payload` is valid."""
 
     payload: str
     key_id: str
@@ -1859,7 +1864,7 @@ class VersionView(msgspec.Struct, kw_only=True):
 
 
 class Want(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A kind of node; omitted fields match everything that policy allows."""
+    """The kind and number of nodes to allocate. An omitted field matches everything that policy allows."""
 
     sku: str | None = None
     region: str | None = None
