@@ -150,6 +150,18 @@ async def test_a_read_that_is_canceled_leaves_the_others_alone(db: Database) -> 
         assert await ask(ahead, 4) == 4
 
 
+async def test_closing_ends_the_connections_in_use_and_the_next_read_opens_new_ones(db: Database) -> None:
+    ahead = ReadAhead(db)
+    await ask(ahead, 1)
+    await ask(ahead, 2)
+    under_way = [asyncio.create_task(ask(ahead, number)) for number in range(8)]
+    await asyncio.sleep(0)
+    assert ahead._pipelines
+    ahead._pipelines.close()
+    assert await asyncio.gather(*under_way) == list(range(8))
+    assert [await ask(ahead, number) for number in range(8)] == list(range(8))
+
+
 async def test_after_the_server_closed_the_connections_reads_go_on(db: Database) -> None:
     ahead = ReadAhead(db)
     for number in (1, 2, 3):

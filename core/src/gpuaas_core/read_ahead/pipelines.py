@@ -42,7 +42,8 @@ class Pipelines:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle: list[_Pipeline] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._open = 0
+        self._known: set[_Pipeline] = set()
+        self._opening = 0
 
     async def ask(self, questions: Sequence[Question]) -> list[RawRows]:
         """Return the rows of each statement, in order. Raises PipelineFailed if not all statements were answered."""
@@ -51,13 +52,13 @@ class Pipelines:
             answers = await pipeline.ask(questions)
         except BaseException as error:
             pipeline.close()
-            self._open -= 1
+            self._known.discard(pipeline)
             self._wake_one()
             if isinstance(error, psycopg.Error | OSError | TimeoutError):
                 raise PipelineFailed(str(error)) from error
             raise
-        self._idle.append(pipeline)
-        if self._waiting:
+        if pipeline in self._known:
+            self._idle.append(pipeline)
             self._wake_one()
         return answers
 
@@ -66,21 +67,22 @@ class Pipelines:
         if self._loop is not loop:
             self.close()
             self._loop = loop
-        while not self._idle and self._open >= MOST:
+        while not self._idle and len(self._known) + self._opening >= MOST:
             free = loop.create_future()
             self._waiting.append(free)
             await free
         if self._idle:
             return self._idle.pop()
-        self._open += 1
+        self._opening += 1
         try:
-            return _Pipeline(await loop.run_in_executor(None, self._connect), loop)
-        except BaseException as error:
-            self._open -= 1
+            pipeline = _Pipeline(await loop.run_in_executor(None, self._connect), loop)
+        except psycopg.Error as error:
+            raise PipelineFailed(str(error)) from error
+        finally:
+            self._opening -= 1
             self._wake_one()
-            if isinstance(error, psycopg.Error):
-                raise PipelineFailed(str(error)) from error
-            raise
+        self._known.add(pipeline)
+        return pipeline
 
     def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
         connection = psycopg.connect(
@@ -101,10 +103,13 @@ class Pipelines:
                 return
 
     def close(self) -> None:
-        """Close the idle connections and empty the pool. Connections in use are not closed here."""
-        for pipeline in self._idle:
+        """Close all connections, also those in use: their reads fail with PipelineFailed."""
+        for pipeline in self._known:
             pipeline.close()
-        self._idle, self._waiting, self._open = [], deque(), 0
+        self._known, self._idle = set(), []
+        while self._waiting and self._loop and not self._loop.is_closed():
+            self._wake_one()
+        self._waiting.clear()
 
 
 class _Pipeline:
@@ -190,4 +195,6 @@ class _Pipeline:
     def close(self) -> None:
         if not self._loop.is_closed():
             self._loop.remove_reader(self._file)
+            if self._done is not None and not self._done.done():
+                self._done.set_exception(psycopg.OperationalError("The connection was closed."))
         self._connection.close()
