@@ -49,10 +49,10 @@ KEPT_MS = 7 * 24 * 3600 * 1000
 declare(
     {
         "artifacts.delivery.offered": (
-            "A delivery was offered: a node may fetch an artifact for one task within ten minutes."
+            "A delivery was offered: a node can download an artifact for one task within ten minutes."
         ),
-        "artifacts.delivery.received": "A node received the artifact and verified its digest.",
-        "artifacts.delivery.ended": "A delivery ended because its task ended.",
+        "artifacts.delivery.received": "A node received an artifact and verified its digest.",
+        "artifacts.delivery.ended": "The delivery of an artifact ended because its task ended.",
     }
 )
 

@@ -5,7 +5,7 @@ from ..kit.problems import Problem
 
 
 class AddressRefused(Problem):
-    status, code, title = 422, "artifact_address_refused", "Address not allowed"
+    status, code, title = 422, "artifact_address_refused", "Address of the artifact source not allowed"
     way_out = "Use a plain https host name that resolves to public addresses; `detail` names the problem."
 
 
@@ -16,28 +16,32 @@ class SourceNameTaken(Problem):
 
 class SourceInUse(Problem):
     status, code, title = 409, "artifact_source_in_use", "Artifact source still in use"
-    way_out = "Withdraw its artifacts first, or disable the source to stop all deliveries from it."
+    way_out = "Withdraw the source's artifacts first. To stop all deliveries from the source at once, disable it."
 
 
 class SourceDisabled(Problem):
     status, code, title = 409, "artifact_source_disabled", "Artifact source disabled"
-    way_out = "Ask the source's administrator to enable it (`gpuaas artifact-source enable`), or use another artifact."
+    way_out = "Ask an administrator to enable the source (`gpuaas artifact-source enable`), or use another artifact."
 
 
 class SourceAway(Problem):
     status, code, title = 503, "artifact_source_away", "Artifact source not reachable"
-    way_out = "Retry in a moment. If it keeps failing, check that the core can reach the source."
+    way_out = "Retry in a moment. If retries fail, check that the platform can reach the source."
     retryable = True
 
 
 class SourceRefused(Problem):
     status, code, title = 502, "artifact_source_refused", "Artifact source rejected the request"
-    way_out = "Check the reference and the source's credential; `detail` has the source's response."
+    way_out = (
+        "Check the artifact's location in the source and the source's credential. `detail` has the source's response."
+    )
 
 
 class ContentWrong(Problem):
     status, code, title = 502, "artifact_content_wrong", "Content does not match the registered digest"
-    way_out = "Nothing was delivered. Find out who changed the content; register the right content as a new version."
+    way_out = (
+        "Nothing was delivered. Find out why the content changed, then register the correct content as a new version."
+    )
 
 
 class ContentDamaged(Problem):
@@ -46,24 +50,26 @@ class ContentDamaged(Problem):
 
 
 class OnItsWay(Problem):
-    status, code, title = 503, "artifact_on_its_way", "Artifact still being read from its source"
-    way_out = "Retry in a few seconds; reading continues meanwhile."
+    status, code, title = 503, "artifact_on_its_way", "The artifact is still being downloaded from its source"
+    way_out = "Retry in a few seconds; the download continues meanwhile."
     retryable = True
 
 
 class VersionTaken(Problem):
     status, code, title = 409, "artifact_version_taken", "Artifact version already registered"
-    way_out = "Register it under a new version. A registered version never changes, even after it was withdrawn."
+    way_out = (
+        "Register the content under a new version. A version keeps its content, even after the version was withdrawn."
+    )
 
 
 class ArtifactWithdrawn(Problem):
     status, code, title = 409, "artifact_withdrawn", "Artifact withdrawn"
-    way_out = "Use another version."
+    way_out = "Use another version of the artifact."
 
 
 class NotUploaded(Problem):
-    status, code, title = 422, "artifact_not_uploaded", "Content not uploaded"
-    way_out = "Push the content first (`gpuaas artifact push`), then register it."
+    status, code, title = 422, "artifact_not_uploaded", "Content of the artifact not uploaded"
+    way_out = "Upload the content before you register it; `gpuaas artifact push` does both."
 
 
 class UploadWrong(Problem):
@@ -77,8 +83,8 @@ class StorageQuotaExceeded(Problem):
 
 
 class DeliveryOver(Problem):
-    status, code, title = 410, "artifact_delivery_over", "Delivery ended"
-    way_out = "Queue a new task: a delivery is valid for one task and ten minutes."
+    status, code, title = 410, "artifact_delivery_over", "The delivery of the artifact has ended"
+    way_out = "Queue a new task: a delivery is valid for one task, for at most ten minutes."
 
 
 class NodeNotHeld(Problem):

@@ -35,8 +35,8 @@ STORE = "store"
 declare(
     {
         "artifacts.source.created": "An artifact source was created.",
-        "artifacts.source.enabled": "An artifact source was enabled; its artifacts are delivered again.",
-        "artifacts.source.disabled": "An artifact source was disabled; nothing is delivered from it any more.",
+        "artifacts.source.enabled": "An artifact source was re-enabled; its artifacts are delivered again.",
+        "artifacts.source.disabled": "An artifact source was disabled; its artifacts are no longer delivered.",
         "artifacts.source.removed": "An artifact source and its credential were removed.",
         "artifacts.source.credential_set": "The credential of an artifact source was replaced or removed.",
     }

@@ -22,7 +22,7 @@ from .tables import artifact_blobs, artifacts
 
 UNUSED_MS = 24 * 3600 * 1000  # after this, pushed but unregistered content is deleted
 
-declare({"artifacts.content.pushed": "Content was pushed into the core's own store."})
+declare({"artifacts.content.pushed": "Content was uploaded to the platform's own artifact store."})
 
 
 def hold(tx: Connection, owner: str) -> None:

@@ -25,7 +25,7 @@ NODE_IDS = "node_"  # nodes read no events, and change their keys every day
 
 class Denied(Problem):
     status, code, title = 403, "permission_denied", "Permission denied"
-    way_out = "Ask an administrator of the project or tenant for a role that holds the permission named in `detail`."
+    way_out = "Ask an administrator of the project or tenant for a role with the permission named in `detail`."
 
 
 class Unauthenticated(Problem):
@@ -41,10 +41,10 @@ class TokenExpired(Problem):
 def _exit(key: str, decision: Decision) -> str:
     """Return what a denied caller can do: have a deny rule removed, ask a platform administrator, or ask for a role."""
     if decision.decided_by == "deny":
-        return "A deny rule overrides every role. Ask an administrator to remove it (`gpuaas deny-rule list`)."
+        return "A deny rule overrides every role. Ask an administrator to remove the rule (`gpuaas deny-rule list`)."
     if key.startswith("platform."):
-        return "Only platform administrators have this permission. Ask one of them."
-    return f"Ask an administrator of the project or tenant for a role that holds {key!r} (`gpuaas iam roles`)."
+        return "Only platform administrators have this permission. Ask a platform administrator."
+    return f"Ask an administrator of the project or tenant for a role with {key!r} (`gpuaas iam roles`)."
 
 
 def rights_topic(principal_or_place_id: str) -> str:

@@ -28,13 +28,19 @@ from .trust import next_generation
 declare(
     {
         "capacity.allocation.requested": "A project requested a node.",
-        "capacity.allocation.active": "An allocation became active: its node trusts it, and apps can be placed on it.",
+        "capacity.allocation.active": (
+            "An allocation became active: its node has confirmed the allocation, and apps can be placed on the node."
+        ),
         "capacity.allocation.releasing": "An allocation is being released.",
-        "capacity.allocation.released": "An allocation was released; its node no longer trusts it and is free.",
+        "capacity.allocation.released": (
+            "An allocation was released: its node has ended all access through the allocation and is free."
+        ),
         "capacity.allocation.extended": "The lease of an allocation was changed.",
         "capacity.allocation.integrated": "An app's controller stored metadata on an allocation.",
         "capacity.allocation.wiped": "The node was wiped after its allocation was released.",
-        "capacity.allocation.wipe_failed": "Wiping a node failed, so it stays held: `gpuaas node wipe`.",
+        "capacity.allocation.wipe_failed": (
+            "The wipe of a node failed, so the node is not free. `gpuaas node wipe` retries the wipe."
+        ),
         "capacity.allocation.overdue": "The lease of an allocation has ended, but an instance still uses it.",
     }
 )

@@ -23,9 +23,12 @@ from .tables import allocations, nodes
 declare(
     {
         "capacity.node.ready": "A node became ready: it reports and can be allocated.",
-        "capacity.node.cordoned": "A node was cordoned: it takes no new allocations. Existing ones are not affected.",
+        "capacity.node.cordoned": (
+            "A node was cordoned: it accepts no new allocations. Existing allocations are not affected."
+        ),
         "capacity.node.draining": (
-            "A drain of a node was started: it takes no new allocations, and existing ones should be released."
+            "The drain of a node was started: the node accepts no new allocations, and existing allocations should be "
+            "released."
         ),
         "capacity.node.retired": "A node was retired; its keys are rejected from now on.",
     }

@@ -34,7 +34,7 @@ declare(
         "capacity.sku.deleted": "A SKU without nodes was deleted.",
         "capacity.pool.deleted": "An empty pool was deleted.",
         "capacity.pool.created": "A tenant's pool of nodes was created.",
-        "capacity.node.pooled": "A node was added to a pool, or removed from one.",
+        "capacity.node.pooled": "A node was added to a pool, or removed from its pool.",
     }
 )
 

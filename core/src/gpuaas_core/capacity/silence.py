@@ -20,7 +20,7 @@ from .trust import tell_anew
 declare(
     {
         "capacity.node.unknown": "A node stopped reporting; its state is unknown.",
-        "capacity.node.lost": "A node was marked as lost after a long silence.",
+        "capacity.node.lost": "A node was marked as lost: it has not reported for a long time.",
     }
 )
 

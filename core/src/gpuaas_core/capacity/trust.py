@@ -17,7 +17,11 @@ from .rows import NodeId, NodeRow
 from .tables import allocations, nodes
 
 declare(
-    {"capacity.node.trust_reset": "A node reported newer SSH trust than the database has; all of it was sent again."}
+    {
+        "capacity.node.trust_reset": (
+            "A node reported newer SSH trust settings than the database has; all settings were sent to the node again."
+        )
+    }
 )
 
 DEAD = ("retired", "lost")  # nodes a rotation of authorities does not wait for

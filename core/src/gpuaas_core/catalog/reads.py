@@ -43,13 +43,15 @@ _EXPIRED = (
 
 
 class AppNotEntitled(Problem):
-    status, code, title = 403, "app_not_entitled", "Project not entitled to this app"
-    way_out = "Ask a tenant administrator to entitle the project (`gpuaas catalog` shows what it may deploy)."
+    status, code, title = 403, "app_not_entitled", "The project is not entitled to this app"
+    way_out = (
+        "Ask a tenant administrator to entitle the project. `gpuaas catalog` shows which apps the project can deploy."
+    )
 
 
 class VersionNotPublished(Problem):
     status, code, title = 422, "version_not_published", "Version not published"
-    way_out = "Omit the version to deploy the newest published one, or choose one from the catalog."
+    way_out = "Omit the version to deploy the newest published version, or choose a version from the catalog."
 
 
 class VersionWithdrawn(Problem):

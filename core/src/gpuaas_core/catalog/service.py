@@ -22,7 +22,7 @@ from .tables import app_versions, apps, entitlements
 declare(
     {
         "catalog.app.created": "An app was registered.",
-        "catalog.version.created": "An app version was added, not yet published.",
+        "catalog.version.created": "An app version was added; it is not yet published.",
         "catalog.version.published": "An app version was published; entitled projects can deploy it.",
         "catalog.version.deprecated": "An app version was deprecated. It can still be deployed, with a warning.",
         "catalog.version.withdrawn": "An app version was withdrawn; running instances are not affected.",

@@ -31,7 +31,8 @@ declare(
         "custody.credential.created": "A credential was created: the platform generated its key pair.",
         "custody.credential.imported": "A credential was imported from a key pair of the project.",
         "custody.credential.rotation_started": (
-            "A rotation of a credential was started: it has a new version, and the old one is valid until `expires_at`."
+            "The rotation of a credential was started: a new version was added, and the old version is valid until "
+            "`expires_at`."
         ),
         "custody.credential.rotation_completed": (
             "The rotation of a credential was completed: only its newest version is valid."
@@ -43,12 +44,12 @@ declare(
 
 class CredentialNameTaken(Problem):
     status, code, title = 409, "credential_name_taken", "Credential name already in use"
-    way_out = "Choose another name, rotate the existing credential, or revoke it first."
+    way_out = "Choose another name, or rotate or revoke the existing credential."
 
 
 class CredentialKeyNotNew(Problem):
-    status, code, title = 409, "credential_key_not_new", "Credential key already used"
-    way_out = "Rotate to a new key, or omit `private_key` to have the platform generate one."
+    status, code, title = 409, "credential_key_not_new", "The credential already used this key"
+    way_out = "Rotate to a new key, or omit `private_key`: the platform then generates a key."
 
 
 declare_sealed(

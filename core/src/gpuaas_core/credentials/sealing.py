@@ -26,8 +26,8 @@ P25519 = 2**255 - 19
 
 
 class NoKeyToSealTo(Problem):
-    status, code, title = 409, "no_key_to_seal_to", "Caller has no registered key"
-    way_out = "Secrets are encrypted to a service account's public key: read them as the app's controller."
+    status, code, title = 409, "no_key_to_seal_to", "The caller has no registered public key"
+    way_out = "Sign in as the app's controller. Secrets are encrypted to the public key of its service account."
 
 
 def sealed_to_caller(ctx: Context, vault: Vault, claims: Mapping[str, JsonValue]) -> str:

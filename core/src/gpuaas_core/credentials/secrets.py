@@ -16,12 +16,15 @@ from .sealing import LIVES_S
 
 declare(
     {
-        "apps.secret.issued": "A secret of an instance, or a new version of it, was created.",
-        "apps.secret.delivered": "A secret was delivered to the instance's controller, encrypted to its key.",
-        "apps.secret.redelivery_refused": (
-            "A second delivery of a secret to the same claim was refused. Check which program asked."
+        "apps.secret.issued": "A secret of an instance, or a new version of the secret, was created.",
+        "apps.secret.delivered": (
+            "A secret was delivered to the instance's controller, encrypted to the controller's public key."
         ),
-        "apps.secret.deleted": "A secret of an instance was deleted, in all versions.",
+        "apps.secret.redelivery_refused": (
+            "A second delivery of a secret to the same claim was refused. Check which program requested the second "
+            "delivery."
+        ),
+        "apps.secret.deleted": "A secret of an instance was deleted, with all its versions.",
     }
 )
 

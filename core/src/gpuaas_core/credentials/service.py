@@ -26,10 +26,12 @@ declare(
             "A credential was unbound from an instance; the instance's controller can no longer use it."
         ),
         "custody.credential.delivered": (
-            "A credential was delivered to the controller of a claimed operation, encrypted to its key."
+            "A credential was delivered to the controller of a claimed operation, encrypted to the controller's public "
+            "key."
         ),
         "custody.credential.redelivery_refused": (
-            "A second delivery of a credential to the same claim was refused. Check which program asked."
+            "A second delivery of a credential to the same claim was refused. Check which program requested the second "
+            "delivery."
         ),
     }
 )
@@ -41,8 +43,8 @@ class CredentialRevoked(Problem):
 
 
 class CredentialVersionRetired(Problem):
-    status, code, title = 410, "credential_version_retired", "This version of the credential is not given out any more"
-    way_out = "Leave `version` out to get the newest one."
+    status, code, title = 410, "credential_version_retired", "This version of the credential is retired"
+    way_out = "Omit `version` to get the newest version."
 
 
 def create(ctx: Context, vault: Vault, project_id: str, body: schemas.CreateCredential) -> schemas.CredentialDetail:
@@ -175,7 +177,7 @@ def _wanted(
     """Return the credential and the requested version, or raise an error if the instance may not receive it now."""
     credential_id = deliveries.bound_credential(ctx.tx, instance.id, body.name)
     if credential_id is None:
-        bound = "An administrator of the project binds one with `gpuaas credential bind`."
+        bound = "Ask an administrator of the project to bind the credential (`gpuaas credential bind`)."
         raise NotFound(f"The instance is bound to no credential {body.name!r}.", way_out=bound)
     row = key_pairs.held(ctx, project_id, credential_id)
     if CREDENTIAL.terminal(row.state):

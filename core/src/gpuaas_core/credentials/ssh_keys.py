@@ -30,7 +30,7 @@ class CredentialKeyNotAccepted(Problem):
     status, code, title = 422, "credential_key_not_accepted", "Private key not accepted"
     way_out = (
         "Send an OpenSSH private key without a passphrase (`ssh-keygen -p -N '' -f COPY` removes it from a copy): "
-        f"Ed25519, ECDSA, or RSA of {SMALLEST_RSA} to {LARGEST_RSA} bits. Or have the platform generate one."
+        f"Ed25519, ECDSA, or RSA of {SMALLEST_RSA} to {LARGEST_RSA} bits. Or let the platform generate a key."
     )
 
 

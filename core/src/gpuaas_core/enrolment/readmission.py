@@ -29,12 +29,13 @@ from .tables import enrolments
 
 declare(
     {
-        "capacity.enrolment.refused": "An enrolment token that another machine had used was presented again.",
+        "capacity.enrolment.refused": "An enrolment was rejected: another machine had already used its token.",
         "capacity.node.suspended": (
-            "A node was suspended: two machines use its identity. Both are locked out until it is readmitted."
+            "A node was suspended: two machines use its identity. Both machines are locked out until the node is "
+            "readmitted."
         ),
-        "capacity.node.readmitted": "A node was invited to rejoin with a new identity.",
-        "capacity.node.rejoined": "A node rejoined with a new identity; its former one is closed.",
+        "capacity.node.readmitted": "A one-time token was created with which a node can rejoin under a new identity.",
+        "capacity.node.rejoined": "A node rejoined with a new identity; its former identity is rejected from now on.",
     }
 )
 

@@ -30,7 +30,7 @@ from .tables import enrolments
 
 declare(
     {
-        "capacity.enrolment.created": "A node was invited with a one-time token.",
+        "capacity.enrolment.created": "A one-time token was created for the enrolment of a node.",
         "capacity.node.enrolled": "A node was enrolled with its own identity.",
     }
 )

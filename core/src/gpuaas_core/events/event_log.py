@@ -79,7 +79,7 @@ class CursorExpired(Problem):
 
 
 class CursorEpochChanged(Problem):
-    status, code, title = 410, "cursor_epoch_changed", "Event cursor is from before a restore"
+    status, code, title = 410, "cursor_epoch_changed", "The event cursor is older than the last restore"
     way_out = "List the resources again and continue the stream from the `event_sequence` of that list."
 
 

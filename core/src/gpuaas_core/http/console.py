@@ -36,7 +36,7 @@ class CsrfTokenWrong(Problem):
 
 class CsrfOriginRefused(Problem):
     status, code, title = 403, "csrf_origin_refused", "Cross-site request rejected"
-    way_out = "Send it from the console's own address, or use a bearer token."
+    way_out = "Send the request from the console's own address, or use a bearer token."
 
 
 class Renewals:

@@ -16,12 +16,12 @@ _Tags = Annotated[str | None, Header(max_length=400)]
 
 class PreconditionMissing(Problem):
     status, code, title = 428, "precondition_required", "If-Match header required"
-    way_out = "Read the resource and send its `etag` as If-Match. To create it, send If-None-Match: *."
+    way_out = "Read the resource and send its `etag` as If-Match. To create a resource, send If-None-Match: *."
 
 
 class PreconditionFailed(Problem):
     status, code, title = 412, "precondition_failed", "The resource changed since you read it"
-    way_out = "Read it again, check the change, and send it with the new `etag`."
+    way_out = "Read the resource again, check what changed, and repeat your request with the new `etag`."
 
 
 class Preconditions:

@@ -22,7 +22,7 @@ from .tables import principals, role_bindings
 declare(
     {
         "tenancy.binding.created": "A role was bound to a principal at a scope.",
-        "tenancy.binding.removed": "A role binding was removed; the principal no longer holds the role at the scope.",
+        "tenancy.binding.removed": "A role binding was removed; the principal no longer has the role at the scope.",
     }
 )
 

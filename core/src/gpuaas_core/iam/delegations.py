@@ -28,7 +28,9 @@ from .tables import delegations
 declare(
     {
         "tenancy.delegation.created": "A delegation was created: a service account may act on behalf of the grantor.",
-        "tenancy.delegation.revoked": "A delegation was revoked; it grants nothing from the next request on.",
+        "tenancy.delegation.revoked": (
+            "A delegation was revoked; the service account loses the delegated permissions at once."
+        ),
     }
 )
 

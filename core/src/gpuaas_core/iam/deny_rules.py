@@ -19,8 +19,8 @@ from .errors import PermissionUnknown, Undeniable
 
 declare(
     {
-        "tenancy.deny.created": "A deny rule was created: every principal loses the permissions at the scope.",
-        "tenancy.deny.removed": "A deny rule was removed.",
+        "tenancy.deny.created": "A deny rule was created: every principal loses the denied permissions at the scope.",
+        "tenancy.deny.removed": "A deny rule was removed; roles grant the permissions again.",
     }
 )
 

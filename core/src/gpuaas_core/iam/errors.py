@@ -5,8 +5,8 @@ from ..kit.problems import Problem
 
 
 class RoleNotBindable(Problem):
-    status, code, title = 422, "role_not_bindable", "This role cannot be bound here"
-    way_out = "Choose a role that can be bound at this level: `gpuaas iam roles` lists them."
+    status, code, title = 422, "role_not_bindable", "This role cannot be bound at this level"
+    way_out = "Choose another role: `gpuaas iam roles` shows at which level each role can be bound."
 
 
 class GrantExceedsOwn(Denied):
@@ -16,36 +16,40 @@ class GrantExceedsOwn(Denied):
 
 class OperatorAppointmentNeeded(Denied):
     status, code, title = 403, "operator_appointment_needed", "Only a tenant administrator can appoint operators"
-    way_out = "Ask an administrator of the tenant: an operator has root on the nodes of its instances."
+    way_out = (
+        "Ask a tenant administrator to appoint the operator: an operator has root access to the nodes of its instances."
+    )
 
 
 class NotLendable(Problem):
     status, code, title = 422, "permission_not_lendable", "This permission cannot be delegated"
     way_out = (
-        "Delegate other permissions: `unlendable` in contracts/permissions.json lists those that cannot be delegated."
+        "Delegate other permissions: `unlendable` in contracts/permissions.json lists the permissions to leave out."
     )
 
 
 class SecondPersonNeeded(Denied):
-    status, code, title = 403, "second_person_needed", "A second administrator must approve this"
-    way_out = "Ask another platform administrator to approve it."
+    status, code, title = 403, "second_person_needed", "A second administrator must approve the request"
+    way_out = "Ask another platform administrator to approve the request."
 
 
 class PermissionUnknown(Problem):
     status, code, title = 422, "permission_unknown", "Unknown permission"
-    way_out = "`gpuaas iam permissions` lists your permissions; a deny rule also accepts a family like `apps.*`."
+    way_out = (
+        "`gpuaas iam permissions` lists your permissions. A deny rule also accepts a prefix with a wildcard: `apps.*`."
+    )
 
 
 class Undeniable(Problem):
     status, code, title = 422, "permission_undeniable", "This permission cannot be denied"
-    way_out = "Deny other permissions: a rule that denies this one could never be removed."
+    way_out = "Deny other permissions: a rule that denies this permission could never be removed."
 
 
 class RoleTaken(Problem):
-    status, code, title = 409, "role_taken", "This role name is taken"
-    way_out = "Choose another name, or delete the old role after its bindings are removed."
+    status, code, title = 409, "role_taken", "Role name already in use"
+    way_out = "Choose another name, or delete the existing role after you have removed its bindings."
 
 
 class RoleInUse(Problem):
-    status, code, title = 409, "role_in_use", "The role is still bound"
-    way_out = "Remove its bindings first: GET /v1/tenants/{tenant_id}/role-bindings shows them."
+    status, code, title = 409, "role_in_use", "The role is still bound to accounts"
+    way_out = "Remove the role's bindings first: `gpuaas iam bindings` lists all role bindings."

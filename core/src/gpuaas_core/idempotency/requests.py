@@ -26,17 +26,17 @@ _ADD = Command(insert(seen_requests), [column.name for column in seen_requests.c
 
 class KeyMissing(Problem):
     status, code, title = 400, "idempotency_key_missing", "Idempotency-Key missing or malformed"
-    way_out = "Send an Idempotency-Key of 16 to 255 letters, digits or ._:- and keep it when you retry."
+    way_out = "Send an Idempotency-Key of 16 to 255 letters, digits or ._:- and use the same key when you retry."
 
 
 class KeyReused(Problem):
     status, code, title = 422, "idempotency_key_reused", "Idempotency-Key already used for another request"
-    way_out = "Use a new key for a new request; keep the old key only to repeat exactly the same one."
+    way_out = "Use a new key for a new request. Use a key again only to repeat exactly the same request."
 
 
 class KeyInFlight(Problem):
     status, code, title = 409, "idempotency_in_flight", "The same request is still in progress"
-    way_out = "Wait for `retry_after_s` and send the same request with the same Idempotency-Key again."
+    way_out = "Wait `retry_after_s` seconds, then send the same request again with the same Idempotency-Key."
     retryable = True
 
 

@@ -4,8 +4,11 @@ from ..kit.problems import Problem
 
 
 class SignInRefused(Problem):
-    status, code, title = 401, "sign_in_refused", "E-mail or password is wrong"
-    way_out = "Check both; add `tenant` if you have several accounts. Without an account, ask for an invitation."
+    status, code, title = 401, "sign_in_refused", "The e-mail address or the password is wrong"
+    way_out = (
+        "Check the address and the password; add `tenant` if you have several accounts. If you have none, ask for an "
+        "invitation."
+    )
 
 
 class TenantNeeded(Problem):
@@ -16,8 +19,8 @@ class TenantNeeded(Problem):
 class AssertionRefused(Problem):
     status, code, title = 401, "assertion_refused", "The client assertion was rejected"
     way_out = (
-        "Sign a new JWT with the registered key: EdDSA or ES256, a lifetime of at most 60 s, a new jti, and the issuer"
-        " in GET /v1 as aud."
+        "Sign a new JWT with the registered key: algorithm EdDSA or ES256, lifetime at most 60 s, a new `jti`, and as "
+        "`aud` the `issuer` of GET /v1."
     )
 
 
@@ -33,7 +36,7 @@ class KeyNotAccepted(Problem):
 
 class TooManyGuesses(Problem):
     status, code, title = 429, "too_many_guesses", "Too many wrong passwords"
-    way_out = "Wait for the seconds in Retry-After, then try again."
+    way_out = "Wait for the number of seconds in the Retry-After header, then retry."
     retryable = True
 
 
@@ -44,12 +47,12 @@ class PasswordWrong(Problem):
 
 class NotYourself(Problem):
     status, code, title = 409, "not_yourself", "You cannot disable your own account"
-    way_out = "Ask another administrator of the tenant."
+    way_out = "Ask another tenant administrator to disable your account."
 
 
 class TooManyKeys(Problem):
     status, code, title = 409, "too_many_keys", "Too many keys for this service account"
-    way_out = "Retire an unused key: the list of keys shows when each was last used."
+    way_out = "Retire an unused key: the list of keys shows when each key was last used."
 
 
 class KeyTaken(Problem):
@@ -58,25 +61,28 @@ class KeyTaken(Problem):
 
 
 class InvitationInvalid(Problem):
-    status, code, title = 401, "invitation_invalid", "The invitation cannot be used"
+    status, code, title = 401, "invitation_invalid", "The invitation is not valid"
     way_out = "Ask the person who invited you for a new invitation."
 
 
-_READMIT = "run `gpuaas node readmit NAME --reason …` and, on the node, the command that it prints; or retire the node."
+_READMIT = "run `gpuaas node readmit NAME --reason …`, then run the command it prints on the node; or retire the node."
 
 
 class IdentityUnknown(Problem):
     status, code, title = 401, "identity_unknown", "Unknown node key"
-    way_out = "The agent retries with its previous key automatically. If that fails, " + _READMIT
+    way_out = "The agent retries with its previous key automatically. If the previous key fails too, " + _READMIT
 
 
 class IdentityExpired(Problem):
     status, code, title = 401, "identity_expired", "The node's key has expired"
-    way_out = "The agent renews it automatically (POST /v1/renew-identity), even days later, unless it was superseded."
+    way_out = (
+        "The agent renews the key automatically (POST /v1/renew-identity), even days later, unless a newer key is in "
+        "use."
+    )
 
 
 class IdentityClosed(Problem):
-    status, code, title = 401, "identity_closed", "The node's identity is closed"
+    status, code, title = 401, "identity_closed", "The platform no longer accepts this node's identity"
     way_out = _READMIT[0].upper() + _READMIT[1:]
 
 
@@ -85,7 +91,10 @@ class IdentitySuperseded(Problem):
     a copy can sign the challenge."""
 
     status, code, title = 401, "identity_superseded", "A newer key of this node is in use"
-    way_out = "Use the newer key. Without it, sign `challenge` in an assertion: the node is then treated as copied."
+    way_out = (
+        "Use the newer key. Without the newer key, sign `challenge` in an assertion; the node is then suspended as "
+        "copied."
+    )
 
     def __init__(self, node_id: str, key_id: str, detail: str, challenge: str) -> None:
         super().__init__(detail, extra={"challenge": challenge})
@@ -94,7 +103,7 @@ class IdentitySuperseded(Problem):
 
 class IdentityCloned(Problem):
     status, code, title = 401, "identity_cloned", "Two machines use the identity of one node"
-    way_out = "Find the copy and shut it down. Then " + _READMIT
+    way_out = "Find the copied machine and shut it down. Then " + _READMIT
 
     def __init__(self, node_id: str, key_id: str, detail: str) -> None:
         super().__init__(detail)

@@ -30,12 +30,12 @@ declare(
             "A service account was disabled: it cannot sign in, and its tokens are rejected."
         ),
         "tenancy.service_account.enabled": (
-            "A service account was enabled: it can sign in; its old tokens stay rejected."
+            "A service account was enabled: it can sign in again; its old tokens stay rejected."
         ),
         "tenancy.service_account.deleted": "A service account was deleted, with its keys, tokens and role bindings.",
         "tenancy.service_account.key_added": "A key was added to a service account.",
         "tenancy.service_account.key_retired": (
-            "A key of a service account was retired; it and its tokens are rejected."
+            "A key of a service account was retired; the key and the tokens issued for it are rejected."
         ),
     }
 )

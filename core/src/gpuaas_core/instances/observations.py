@@ -142,7 +142,10 @@ WORKS = "apps.operation.work"
 
 class OperatorUnusable(Problem):
     status, code, title = 422, "operator_unusable", "This service account cannot operate the instance"
-    way_out = "Name one of `gpuaas service-account list` that is enabled and has the role app_operator; or name none."
+    way_out = (
+        "Choose an enabled service account with the role app_operator (`gpuaas service-account list`), or omit the "
+        "operator."
+    )
 
 
 def check_usable(ctx: Context, project_id: str, account_id: str | None) -> None:

@@ -18,7 +18,7 @@ declare(
     {
         "apps.instance.requested": "An instance was requested; its operation is queued.",
         "apps.instance.provisioning": "The app's controller started to provision the instance.",
-        "apps.instance.running": "The instance is running; its app has verified that it can be used.",
+        "apps.instance.running": "The instance is running; its app has verified that the instance is usable.",
         "apps.instance.stopping": "The instance is being stopped.",
         "apps.instance.stopped": "The instance was stopped. It keeps its allocations.",
         "apps.instance.starting": "The instance is being started or restarted.",
@@ -28,17 +28,22 @@ declare(
             "The instance failed to deploy or to change. The operation `operation_id` has the cause."
         ),
         "apps.instance.deleting": "The instance is being torn down.",
-        "apps.instance.deleted": "The instance was deleted: removed from its machines with evidence, or abandoned.",
+        "apps.instance.deleted": (
+            "The instance was deleted: evidence shows that its nodes are clean, or its teardown was abandoned."
+        ),
         "apps.instance.abandoned": (
-            "The teardown was abandoned: the instance counts as deleted without evidence. See its orphan records."
+            "The teardown was abandoned: the instance counts as deleted, but its nodes may not be clean. See its "
+            "orphan records."
         ),
         "apps.instance.updated": "The observed state of the instance changed (health, access or detail).",
         "apps.member.added": "A member was added to an instance; it will be provisioned on an allocation.",
         "apps.member.changed": "The state of a member changed.",
-        "apps.member.removed": "A member was removed from its machine.",
-        "apps.member.abandoned": "A member was abandoned without evidence; see its orphan record.",
-        "apps.member.fenced": "A member was fenced: its machine was declared lost, and all access to it is blocked.",
-        "apps.access.opened": "A short-lived certificate for a member's machine was issued to a person.",
+        "apps.member.removed": "A member was removed from its node.",
+        "apps.member.abandoned": (
+            "A member was abandoned: it counts as removed, but its node may not be clean. See its orphan record."
+        ),
+        "apps.member.fenced": "A member was fenced: its node was declared lost, and all access to the node is blocked.",
+        "apps.access.opened": "A person was issued a short-lived SSH certificate for the host of an instance member.",
     }
 )
 

@@ -10,8 +10,8 @@ from .problems import Problem
 
 
 class WrongMoment(Problem):
-    status, code, title = 409, "wrong_state", "Not possible in this state"
-    way_out = "Read the resource again: `available_actions` lists what is possible now."
+    status, code, title = 409, "wrong_state", "Action not possible in the current state"
+    way_out = "Read the resource again: `available_actions` lists the actions that are possible now."
 
 
 class Lifecycle:

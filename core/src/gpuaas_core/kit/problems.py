@@ -64,7 +64,9 @@ UNSEEN = "The resource does not exist, or you may not see it."  # indistinguisha
 
 class NotFound(Problem):
     status, code, title = 404, "not_found", "Not found"
-    way_out = "Check the id and the project. A resource you may not see is answered like a missing one."
+    way_out = (
+        "Check the id and the project. A resource that you have no permission to see is also reported as not found."
+    )
 
 
 class Invalid(Problem):
@@ -73,12 +75,12 @@ class Invalid(Problem):
 
 
 class MalformedBody(Problem):
-    status, code, title = 400, "malformed_body", "Malformed body"
+    status, code, title = 400, "malformed_body", "Malformed request body"
     way_out = "Send a JSON object with the content type application/json."
 
 
 class BodyTooLarge(Problem):
-    status, code, title = 413, "body_too_large", "Body too large"
+    status, code, title = 413, "body_too_large", "Request body too large"
     way_out = "Send at most 1 MiB in one request."
 
 
@@ -89,7 +91,7 @@ class MethodNotAllowed(Problem):
 
 class Internal(Problem):
     status, code, title = 500, "internal_error", "Internal error"
-    way_out = "Retry. If it keeps failing, report the correlation id to the platform operator."
+    way_out = "Retry. If retries fail, report the correlation id to the platform operator."
     retryable = True
 
 

@@ -33,7 +33,9 @@ declare(
         "custody.authority.rotation_started": (
             "A rotation of an SSH authority was started: the next authority is trusted but does not sign yet."
         ),
-        "custody.authority.activated": "An SSH authority was activated for signing. The previous one is still trusted.",
+        "custody.authority.activated": (
+            "An SSH authority was activated for signing. The previous authority is still trusted."
+        ),
         "custody.authority.retired": (
             "An SSH authority was retired: it is no longer trusted, and its private key was destroyed."
         ),

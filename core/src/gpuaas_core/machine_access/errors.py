@@ -6,15 +6,16 @@ from ..kit.problems import Problem
 class AuthorityRotates(Problem):
     status, code, title = 409, "authority_rotates", "SSH authority rotation already in progress"
     way_out = (
-        "Wait until the rotation ends (`gpuaas ssh-authority list`), or take its next step"
-        " (`gpuaas ssh-authority finish`)."
+        "Wait until the rotation ends (`gpuaas ssh-authority list`), or advance the rotation "
+        "(`gpuaas ssh-authority finish`)."
     )
 
 
 class AuthorityInUse(Problem):
-    status, code, title = 409, "authority_in_use", "The old SSH authority is still needed"
+    status, code, title = 409, "authority_in_use", "The old SSH authority is still in use"
     way_out = (
-        "Wait for the nodes and grants in `waits_for`, or send `force` to lock them out until they have caught up."
+        "Wait until the nodes and grants in `waits_for` use the new authority; or send `force`: until they do, access "
+        "through them fails."
     )
 
 
@@ -29,10 +30,10 @@ class AllocationNotOfOperation(Problem):
 
 
 class HostFenced(Problem):
-    status, code, title = 409, "host_fenced", "Access to this host has ended permanently"
-    way_out = "Finish without the host; when it is back, clean it, then resolve its orphan record."
+    status, code, title = 409, "host_fenced", "The host is fenced: all access to it is blocked"
+    way_out = "Finish the operation without the host. When the host is back, clean it and resolve its orphan record."
 
 
 class GrantOver(Problem):
     status, code, title = 409, "grant_over", "The certificate has expired"
-    way_out = "It can no longer be used. `gpuaas grant list` shows the valid certificates."
+    way_out = "An expired certificate does not need to be revoked. `gpuaas grant list` shows the valid certificates."

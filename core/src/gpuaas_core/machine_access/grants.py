@@ -18,7 +18,13 @@ from ..kit.rows import Query
 from .rows import Certificate, GrantId, GrantRow, Reason
 from .tables import access_grants
 
-declare({"custody.access.revoked": "A certificate was revoked; its host rejects it and closes its sessions."})
+declare(
+    {
+        "custody.access.revoked": (
+            "An SSH certificate was revoked; the host rejects the certificate and ends the sessions opened with it."
+        )
+    }
+)
 
 SLOW_CLOCK_MS = 15 * 60 * 1000  # tolerated clock lag of a host, within which it might accept an expired certificate
 KEPT_MS = 30 * 24 * 3600 * 1000

@@ -11,7 +11,11 @@ from ..events.event_log import declare
 from . import authorities
 
 declare(
-    {"capacity.node.certified": "A host certificate was issued; the node uses it after its next update of SSH trust."}
+    {
+        "capacity.node.certified": (
+            "An SSH host certificate was issued to a node; the node uses it after its next update of SSH trust."
+        )
+    }
 )
 
 RENEW_MS = authorities.HOST_CERTIFICATE_S * 1000 // 3  # before the certificate expires

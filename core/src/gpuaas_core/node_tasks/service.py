@@ -34,10 +34,12 @@ declare(
     {
         "capacity.task.queued": "A task was queued for a node, or queued again.",
         "capacity.task.running": "A node started a task.",
-        "capacity.task.succeeded": "A node completed a task, with evidence.",
+        "capacity.task.succeeded": "A node completed a task and reported evidence of the result.",
         "capacity.task.failed": "A task failed on a node.",
         "capacity.task.refused": "A node rejected a task that it could not validate.",
-        "capacity.task.interrupted": "A task that is not repeated automatically was interrupted on a node.",
+        "capacity.task.interrupted": (
+            "A task was interrupted on a node. Tasks of this kind are not retried automatically."
+        ),
         "capacity.task.expired": "A task expired; its result is unknown.",
         "capacity.task.canceled": "A task was canceled before a node started it.",
     }

@@ -5,12 +5,12 @@ from ..kit.problems import Problem
 
 class OidcRefused(Problem):
     status, code, title = 401, "oidc_refused", "The identity provider's token was rejected"
-    way_out = "Sign in again. If it fails again, ask an administrator of your tenant to check the identity provider."
+    way_out = "Sign in again. If the sign-in fails again, ask a tenant administrator to check the identity provider."
 
 
 class OidcStateInvalid(Problem):
     status, code, title = 401, "oidc_state_invalid", "This sign-in cannot be completed"
-    way_out = "Sign in again, in one browser and within ten minutes."
+    way_out = "Sign in again, and finish in the same browser within ten minutes."
 
 
 class IssuerNotAccepted(Problem):
@@ -20,10 +20,10 @@ class IssuerNotAccepted(Problem):
 
 class IssuerUnreachable(Problem):
     status, code, title = 502, "issuer_unreachable", "The identity provider cannot be reached"
-    way_out = "Try again. If it fails again, ask an administrator of the tenant to check the identity provider."
+    way_out = "Retry. If retries fail, ask an administrator of the tenant to check the identity provider."
     retryable = True
 
 
 class DomainsNeeded(Problem):
-    status, code, title = 422, "email_domains_needed", "A default role needs e-mail domains"
-    way_out = "Send the `email_domains` whose users get the role, or leave `default_role` out and invite users."
+    status, code, title = 422, "email_domains_needed", "A default role requires e-mail domains"
+    way_out = "Send the `email_domains` whose users get the role; or omit `default_role` and invite users."

@@ -37,7 +37,13 @@ from .providers import provider as provider_row
 from .rows import AttemptRow, ProviderRow
 from .tables import linked_identities, sign_in_attempts
 
-declare({"tenancy.identity.linked": "A user was linked to an identity provider and can sign in through it."})
+declare(
+    {
+        "tenancy.identity.linked": (
+            "A user was linked to an account at an identity provider and can sign in with that account."
+        )
+    }
+)
 
 ATTEMPT_MS = 10 * 60_000
 CODE_MS = 2 * 60_000

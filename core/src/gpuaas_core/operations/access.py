@@ -22,7 +22,7 @@ from . import schemas
 from .claims import held_with_target
 from .tables import operations
 
-declare({"apps.access.granted": "A short-lived certificate for one allocation was issued to a controller."})
+declare({"apps.access.granted": "A controller was issued a short-lived SSH certificate for the host of an allocation."})
 
 OPERATION = "operation"
 _o = operations.c

@@ -4,25 +4,28 @@ from ..kit.problems import Problem
 
 
 class OperationLive(Problem):
-    status, code, title = 409, "operation_live", "Another operation is under way"
-    way_out = "Wait for it or cancel it; its id is in `operation_id`."
+    status, code, title = 409, "operation_live", "Another operation is in progress"
+    way_out = "Wait until the operation in `operation_id` ends, or cancel that operation."
 
 
 class NotRetryable(Problem):
     status, code, title = 409, "not_retryable", "This operation cannot be retried"
-    way_out = "Only the newest operation of its target can be retried, and only after it failed or was canceled."
+    way_out = (
+        "Start a new operation. Only the newest operation of an instance or member can be retried, after it failed or "
+        "was canceled."
+    )
 
 
 class NotCancelable(Problem):
     status, code, title = 409, "not_cancelable", "This operation cannot be canceled"
-    way_out = "It has ended; ask for a new operation instead."
+    way_out = "If the operation has ended, start a new operation. If it was already asked to stop, wait until it ends."
 
 
 class StaleClaim(Problem):
-    status, code, title = 409, "stale_claim", "This claim is no longer yours"
-    way_out = "Stop working on it: another controller (or a newer claim) holds the operation."
+    status, code, title = 409, "stale_claim", "You no longer hold this claim"
+    way_out = "Stop working on the operation: it has ended, was released, or has a newer claim."
 
 
 class ReportNotOfTarget(Problem):
-    status, code, title = 422, "report_not_of_target", "The report has fields that this kind of target does not have"
-    way_out = "Leave out the fields named in `detail`; contracts/openapi.json lists the fields of a report."
+    status, code, title = 422, "report_not_of_target", "The report has fields that do not apply to its target"
+    way_out = "Omit the fields named in `detail`; contracts/openapi.json lists the fields of a report."

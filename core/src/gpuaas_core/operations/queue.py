@@ -28,17 +28,20 @@ declare(
     {
         "apps.operation.queued": "The operation was queued for the app's controller.",
         "apps.operation.claimed": "The operation was claimed by a controller under a new claim epoch.",
-        "apps.operation.progressed": "The operation reached a step.",
-        "apps.operation.released": "The claim was returned or released; the operation can be claimed again.",
+        "apps.operation.progressed": "The operation reached a new step.",
+        "apps.operation.released": (
+            "The claim of the operation was returned or released; a controller can claim the operation again."
+        ),
         "apps.operation.stuck": (
-            "The operation makes no progress. `reason` has the cause; its actions show what can be done."
+            "The operation makes no progress. `reason` has the cause; `available_actions` of the operation lists what "
+            "can be done."
         ),
         "apps.operation.unstuck": "The operation makes progress again, or has ended.",
         "apps.operation.cancel_requested": "Cancellation of the operation was requested.",
         "apps.operation.succeeded": "The operation succeeded.",
         "apps.operation.failed": "The operation failed; `error` has the cause and a way out.",
         "apps.operation.canceled": "The operation was canceled.",
-        "apps.operation.superseded": "The operation was replaced by a newer one.",
+        "apps.operation.superseded": "The operation was replaced by a newer operation.",
         "apps.operation.needs_attention": (
             "The operation needs attention: its outcome is unknown, or it was attempted too often."
         ),

@@ -9,6 +9,6 @@ class PolicyDenied(Denied):
 
     status, code, title = 403, "policy_denied", "Denied by policy"
     way_out = (
-        "Choose another value (`gpuaas policy show` lists what is allowed), or ask the author of the policy named in "
-        "`detail`."
+        "Choose another value (`gpuaas policy show` lists the allowed values), or ask the author of the policy named "
+        "in `detail`."
     )

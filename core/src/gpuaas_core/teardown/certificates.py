@@ -32,8 +32,7 @@ from .tables import departure_certificates
 declare(
     {
         "apps.departure.certified": (
-            "A departure certificate was issued: evidence shows that nothing is left on a machine. `digest` is"
-            " of its statement."
+            "A departure certificate was issued: evidence shows that nothing of the instance is left on the node."
         ),
     }
 )

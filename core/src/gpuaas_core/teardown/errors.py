@@ -4,8 +4,11 @@ from ..kit.problems import Problem
 
 
 class EvidenceNotClean(Problem):
-    status, code, title = 422, "teardown_not_clean", "The evidence contains failed checks"
-    way_out = "Remove what the failed checks name, check again, and complete; or fail the operation with an error."
+    status, code, title = 422, "teardown_not_clean", "The teardown evidence contains failed checks"
+    way_out = (
+        "Remove what the failed checks found, check again and complete the operation; or fail the operation with an "
+        "error."
+    )
 
 
 class EvidenceMissing(Problem):

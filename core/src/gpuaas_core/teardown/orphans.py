@@ -21,8 +21,10 @@ from .tables import orphans
 
 declare(
     {
-        "apps.orphan.recorded": "An orphan record was created: parts of an instance may be left on a machine.",
-        "apps.orphan.resolved": "An orphan record was resolved: a person inspected the machine.",
+        "apps.orphan.recorded": (
+            "An orphan record was created: files, services or processes of an instance may be left on a node."
+        ),
+        "apps.orphan.resolved": "An orphan record was resolved: a person inspected the node and declared it clean.",
     }
 )
 

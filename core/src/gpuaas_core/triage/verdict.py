@@ -38,7 +38,7 @@ def _of_operation(row: OperationRow, target: str) -> VerdictView:
         )
     if row.finished_at:
         return VerdictView(what=f"{about} {ended(row.status)}.", why=row.message, way_out="", operation_id=row.id)
-    way_out = f"Wait for it (`gpuaas operation show {row.id}`), or cancel it."
+    way_out = f"Wait until the operation ends (`gpuaas operation show {row.id}`), or cancel it."
     return VerdictView(what=f"{about} is {row.status}.", why=row.message, way_out=way_out, operation_id=row.id)
 
 

@@ -8,11 +8,11 @@ from ...kit.problems import Problem
 class CustodyUnavailable(Problem):
     status, code, title = 503, "custody_unavailable", "Key custody not reachable"
     retryable = True
-    way_out = "Retry in a moment. If it keeps failing, the platform operator should check `gpuaas-core custody status`."
+    way_out = "Retry in a moment. If retries fail, the platform operator should check `gpuaas-core custody status`."
 
 
 class CustodyFailed(Problem):
-    status, code, title = 503, "custody_failed", "Key custody cannot open this secret"
+    status, code, title = 503, "custody_failed", "Key custody cannot decrypt this secret"
     way_out = "The platform operator must restore the master key that belongs to this database."
 
 
