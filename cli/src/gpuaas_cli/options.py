@@ -19,7 +19,7 @@ Output = Literal["table", "json", "yaml"]
 @dataclass(frozen=True)
 class Common:
     output: Annotated[Output, Parameter(name=["--output", "-o"])] = "table"
-    "A table for people, JSON or YAML for scripts."
+    "Output format: a table for people, JSON or YAML for scripts."
 
     project: Annotated[str | None, Parameter(name=["--project", "-p"], show_default=False)] = None
     "Name or id of the project. Default: GPUAAS_PROJECT, or your only project."
@@ -28,7 +28,7 @@ class Common:
     "Address of the platform. Default: GPUAAS_API, or the platform you signed in to."
 
     context: Annotated[str | None, Parameter(show_default=False)] = None
-    "A context of `gpuaas context list`. Default: GPUAAS_CONTEXT, or the current context."
+    "Name of a context, see `gpuaas context list`. Default: GPUAAS_CONTEXT, or the current context."
 
     @property
     def json(self) -> bool:
@@ -40,7 +40,7 @@ class Common:
 @dataclass(frozen=True)
 class Looking(Common):
     watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative=(), show_default=False)] = False
-    "Refresh until Ctrl-C; in a pipe, print when the output changes."
+    "Refresh the output until Ctrl-C; in a pipe, print the output again when it changes."
 
     every: Annotated[float, Parameter(name="--every", show_default=False)] = 2.0
     "With --watch: seconds between two refreshes."
@@ -50,23 +50,25 @@ class Looking(Common):
 @dataclass(frozen=True)
 class Changing(Common):
     idempotency_key: Annotated[str | None, Parameter(name="--idempotency-key", show_default=False)] = None
-    "A key of 16 characters or more: a command repeated with the same key takes effect once."
+    "A key of at least 16 characters: a command that is repeated with the same key takes effect only once."
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Destroying(Changing):
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=(), show_default=False)] = False
-    "Do not ask. Required without a terminal."
+    "Do not ask for confirmation. Required without a terminal."
 
 
 Flag = Parameter(negative=(), show_default=False)
 Many = Parameter(negative=(), show_default=False)
 
 # Arguments of many commands, with their help.
-Instance = Annotated[str, Parameter(help="Name or id.")]
-Member = Annotated[str, Parameter(help="COMPONENT/NUMBER (worker/0), or its id.")]
-Operation = Annotated[str, Parameter(help="Its id, or an instance's name: its newest operation, also of a member.")]
+Instance = Annotated[str, Parameter(help="Name or id of the instance.")]
+Member = Annotated[str, Parameter(help="The member: COMPONENT/NUMBER (worker/0) or id.")]
+Operation = Annotated[
+    str, Parameter(help="Id of the operation; or name of an instance, for its newest operation (also of a member).")
+]
 Batch = Annotated[str, Parameter(help="The batch id that a request for several members returned.")]
 Reason = Annotated[str | None, Parameter(help="Recorded in the audit trail.")]
 Tenant = Annotated[
@@ -77,6 +79,6 @@ NoWait = Annotated[
     Parameter(
         negative="--wait",
         show_default=False,
-        help="Return when the platform has accepted the request; --wait, the default, waits for the end.",
+        help="Return as soon as the platform has accepted the request. Default: --wait, until the operation has ended.",
     ),
 ]

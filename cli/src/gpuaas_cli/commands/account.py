@@ -16,7 +16,7 @@ from ..failures import CliError
 from ..options import Common, Destroying, Flag, Looking
 from ..session import connect, session
 
-session_app = App(name="session", help="Your sessions.")
+session_app = App(name="session", help="List and revoke your sessions.")
 
 
 def login(
@@ -27,10 +27,10 @@ def login(
     paste: Annotated[bool, Flag] = False,
     common: Common = Common(),
 ) -> int | None:
-    """Sign in. The token is stored in ~/.config/gpuaas/config.json, readable by you only.
+    """Sign in, and store the token in ~/.config/gpuaas/config.json, readable by you only.
 
-    With --project, that project becomes your default. Several platforms can be stored, each under its address or the
-    name given with --context.
+    With --project, that project becomes your default. You can sign in to several platforms: each gets a context, named
+    after its address or with --context.
 
     Example: gpuaas login --api https://gpu.example --email ada@example.com
     Example: gpuaas login --api https://gpu.example --email ada@example.com --password-stdin < password
@@ -44,9 +44,9 @@ def login(
     password_stdin
         Read the password from standard input instead of asking for it.
     oidc
-        Id of your tenant's identity provider: sign in there with your browser.
+        Id of your tenant's identity provider: sign in with your browser at this provider.
     paste
-        With --oidc, if the browser runs on another computer: paste the code that it shows.
+        With --oidc, if the browser runs on another computer: paste the code that the browser shows.
     """
     file = Contexts.saved()
     known = file.known.get(common.context or "", Config())
@@ -104,7 +104,7 @@ def _forget_token(common: Common) -> None:
 
 
 def whoami(*, common: Looking = Looking()) -> None:
-    """Your account, and your projects and roles.
+    """Show your account, your projects and your roles.
 
     Example: gpuaas whoami
     Example: gpuaas whoami -o json
@@ -127,7 +127,7 @@ def whoami(*, common: Looking = Looking()) -> None:
 
 
 def password(*, password_stdin: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
-    """Change your password. Your other sessions end.
+    """Change your password and end your other sessions.
 
     Example: gpuaas password
     Example: gpuaas password --password-stdin < two-lines
@@ -135,7 +135,7 @@ def password(*, password_stdin: Annotated[bool, Flag] = False, common: Common = 
     Parameters
     ----------
     password_stdin
-        Read the current password and the new one from standard input, one per line.
+        Read the current and the new password from standard input, one per line.
     """
     with session(common) as at:
         current = _secret("Current password: ", password_stdin)
@@ -149,7 +149,7 @@ def password(*, password_stdin: Annotated[bool, Flag] = False, common: Common = 
 
 
 def accept(*, from_stdin: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
-    """Create your account from an invitation. You choose the password.
+    """Create your account from an invitation, with a password that you choose.
 
     Example: gpuaas accept --api https://gpu.example
     Example: gpuaas accept --api https://gpu.example --from-stdin < token-and-password
@@ -177,7 +177,7 @@ def _secret(question: str, from_stdin: bool) -> str:
 
 @session_app.command(name="list")
 def list_sessions(*, common: Looking = Looking()) -> None:
-    """Your sessions.
+    """List your sessions.
 
     Example: gpuaas session list
     """
@@ -191,14 +191,14 @@ def list_sessions(*, common: Looking = Looking()) -> None:
 
 @session_app.command
 def revoke(session_id: str, *, common: Destroying = Destroying()) -> None:
-    """End one of your sessions. Its token stops working at once.
+    """Revoke one of your sessions. The token of the session stops working at once.
 
     Example: gpuaas session revoke ses_01h…
 
     Parameters
     ----------
     session_id
-        Its id, see `gpuaas session list`.
+        Id of the session, see `gpuaas session list`.
     """
     with session(common) as at:
         ended = at.client.revoke_session(session_id)

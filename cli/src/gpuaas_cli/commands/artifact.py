@@ -18,8 +18,8 @@ from ..session import Session, pick, session
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import ArtifactView, ProjectArtifactView, SourceView
 
-app = App(name="artifact", help="Content for nodes, verified by digest.")
-source = App(name="artifact-source", help="The sources of artifacts.")
+app = App(name="artifact", help="Manage artifacts: content for nodes, verified by its digest.")
+source = App(name="artifact-source", help="Manage the sources from which artifacts are downloaded.")
 Level = Literal["platform", "tenant"]
 
 
@@ -57,7 +57,7 @@ def _source_id(at: Session, level: Level, tenant: str | None, name: str) -> str:
 def list_artifacts(
     *, name: str | None = None, level: Level | None = None, tenant: Tenant = None, common: Looking = Looking()
 ) -> None:
-    """The artifacts of the tenant and the platform, and whether the project may use each.
+    """List the artifacts of the tenant and the platform, and whether the project may use each artifact.
 
     Example: gpuaas artifact list --project red
     Example: gpuaas artifact list --level tenant
@@ -65,7 +65,7 @@ def list_artifacts(
     Parameters
     ----------
     name
-        Only artifacts with this name.
+        List only artifacts with this name.
     level
         List the artifacts of the tenant or the platform instead, withdrawn artifacts included.
     """
@@ -93,7 +93,7 @@ def _of_level(common: Common, found: list[ArtifactView]) -> None:
 def show_artifact(
     name: str, /, *, level: Level | None = None, tenant: Tenant = None, common: Looking = Looking()
 ) -> None:
-    """One artifact in detail, and whether the project may use it.
+    """Show an artifact in detail, and whether the project may use it.
 
     Example: gpuaas artifact show slurm-packages:22.05.8
     Example: gpuaas artifact show slurm-packages:22.05.8 --level platform
@@ -101,9 +101,9 @@ def show_artifact(
     Parameters
     ----------
     name
-        NAME:VERSION, or the id.
+        NAME:VERSION or id of the artifact.
     level
-        An artifact of the tenant or the platform, without regard to a project.
+        Show the artifact of the tenant or the platform, without the check for a project.
     """
     with session(common) as at:
         if level:
@@ -141,7 +141,7 @@ def push(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Upload a file to the platform's own store and register it.
+    """Upload a file to the platform's own store and register it as an artifact.
 
     Example: gpuaas artifact push slurm-22.05.8.tar --name slurm-packages --version 22.05.8
 
@@ -150,13 +150,13 @@ def push(
     file
         The file to upload; nodes get exactly this content.
     name
-        Lowercase letters, digits and hyphens.
+        The artifact's name: lowercase letters, digits and hyphens.
     version
-        A version never gets other content.
+        The artifact's version. The content of a version can never be changed.
     media_type
         Media type of the content.
     level
-        `platform`: for all tenants.
+        `tenant`, or `platform` for all tenants.
     """
     from gpuaas_sdk.client.artifacts import push_file, sha256_of
 
@@ -186,7 +186,7 @@ def register(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Register content of a source. Without a digest, the platform downloads it now.
+    """Register content of a source as an artifact. Without --sha256, the platform downloads the content now.
 
     Example: gpuaas artifact register --name weights --version 7 --from-source models --path llama/7.bin
     Example: gpuaas artifact register --name tools --version 2 --from-source hub --repository a/b --manifest sha256:…
@@ -194,25 +194,25 @@ def register(
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        The artifact's name: lowercase letters, digits and hyphens.
     version
-        A version never gets other content.
+        The artifact's version. The content of a version can never be changed.
     from_source
         Name or id of the source.
     path
         For blob sources: the path below the source's address.
     repository
-        For oci sources: with --manifest, and --layer if the manifest has several.
+        For oci sources: the repository. Requires --manifest.
     manifest
-        Digest of the manifest.
+        For oci sources: the digest of the manifest.
     layer
-        Digest of the layer, if the manifest has several.
+        For oci sources: the digest of the layer, if the manifest has several layers.
     sha256
-        Expected digest. Default: computed by the platform.
+        Expected SHA-256 digest. Default: computed by the platform.
     size
         Expected size in bytes. Default: counted by the platform.
     level
-        `platform`: for all tenants.
+        `tenant`, or `platform` for all tenants.
     """
     with session(common) as at:
         facts = {"name": name, "version": version, "source_id": _source_id(at, level, tenant, from_source)}
@@ -239,16 +239,16 @@ def withdraw(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """Stop delivering an artifact. Its version cannot be registered again.
+    """Withdraw an artifact, so that it is no longer delivered. The same version cannot be registered again.
 
     Example: gpuaas artifact withdraw slurm-packages:22.05.8 --reason "a bug in munge"
 
     Parameters
     ----------
     name
-        NAME:VERSION, or the id.
+        NAME:VERSION or id of the artifact.
     level
-        `platform`: an item of the platform itself.
+        `tenant`, or `platform` for an artifact or source of the platform itself.
     """
     with session(common) as at:
         where = _at(at, level, tenant)
@@ -261,7 +261,7 @@ def withdraw(
 
 @source.command(name="list")
 def list_sources(*, level: Level = "tenant", tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The sources of the tenant and the platform; with --level platform only the platform's.
+    """List the sources of the tenant and the platform; with --level platform, list only the platform's sources.
 
     Example: gpuaas artifact-source list
 
@@ -280,16 +280,16 @@ def list_sources(*, level: Level = "tenant", tenant: Tenant = None, common: Look
 
 @source.command(name="show")
 def show_source(name: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """One source: address, credential, state and allowed actions.
+    """Show a source: its address, credential, state and allowed actions.
 
     Example: gpuaas artifact-source show models
 
     Parameters
     ----------
     name
-        Name or id.
+        Name or id of the source.
     level
-        `platform`: an item of the platform itself.
+        `tenant`, or `platform` for an artifact or source of the platform itself.
     """
     with session(common) as at:
         which = _source_id(at, level, tenant, name)
@@ -317,7 +317,7 @@ def add(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Allow another source of artifacts.
+    """Add a source from which artifacts can be registered.
 
     Example: gpuaas artifact-source add models https://models.example/bucket --kind blob
     Example: gpuaas artifact-source add hub https://registry.example --kind oci --credential-stdin < login.json
@@ -327,20 +327,20 @@ def add(
     name
         Name of the source.
     base_url
-        Its address, https://…
+        Address of the source, https://…
     kind
         `blob` for files, `oci` for a registry.
     port
-        Confirms a non-standard port in the address.
+        Confirm a non-standard port in the address.
     credential_stdin
         Read a credential as JSON from standard input: {"kind": "basic", "username": …, "password": …},
         {"kind": "bearer", "token": …} or {"kind": "s3", "access_key_id": …, "secret_access_key": …, "region": …}.
     private_addresses
         Platform only: allow plain http and private network addresses.
     open_to_tenants
-        Platform only: tenants may register any of its content, read with the platform's credential.
+        Platform only: let tenants register any content of the source, read with the platform's credential.
     level
-        `platform`: for all tenants.
+        `tenant`, or `platform` for all tenants.
     """
     facts: dict[str, Any] = {"name": name, "kind": kind, "base_url": base_url, "port": port}
     facts["credential"] = _credential() if credential_stdin else None
@@ -366,16 +366,16 @@ def disable(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """Stop deliveries from a source, including pending ones.
+    """Disable an artifact source, so that its artifacts are no longer delivered to nodes. Ends pending deliveries.
 
     Example: gpuaas artifact-source disable models --reason "incident 7"
 
     Parameters
     ----------
     name
-        Name or id.
+        Name or id of the source.
     level
-        `platform`: an item of the platform itself.
+        `tenant`, or `platform` for an artifact or source of the platform itself.
     """
     return _decide(common, "disable", name, reason, level, tenant, "is disabled")
 
@@ -390,16 +390,16 @@ def enable(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Allow deliveries from a source again.
+    """Re-enable an artifact source, so that its artifacts are delivered to nodes again.
 
     Example: gpuaas artifact-source enable models
 
     Parameters
     ----------
     name
-        Name or id.
+        Name or id of the source.
     level
-        `platform`: an item of the platform itself.
+        `tenant`, or `platform` for an artifact or source of the platform itself.
     """
     return _decide(common, "enable", name, reason, level, tenant, "is enabled")
 
@@ -414,16 +414,16 @@ def remove(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """Delete a source and its credential. Refused while an artifact is registered from it.
+    """Delete a source and its credential. Refused while an artifact of the source is registered.
 
     Example: gpuaas artifact-source remove models
 
     Parameters
     ----------
     name
-        Name or id.
+        Name or id of the source.
     level
-        `platform`: an item of the platform itself.
+        `tenant`, or `platform` for an artifact or source of the platform itself.
     """
     return _decide(common, "remove", name, reason, level, tenant, "is deleted")
 
@@ -432,16 +432,16 @@ def remove(
 def set_credential(
     name: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Changing = Changing()
 ) -> None:
-    """Replace the credential of a source, read as JSON from standard input as with `add`.
+    """Replace the credential of a source. Reads the credential as JSON from standard input, as `add` does.
 
     Example: gpuaas artifact-source set-credential models < login.json
 
     Parameters
     ----------
     name
-        Name or id.
+        Name or id of the source.
     level
-        `platform`: an item of the platform itself.
+        `tenant`, or `platform` for an artifact or source of the platform itself.
     """
     credential = _credential()
     with session(common) as at:

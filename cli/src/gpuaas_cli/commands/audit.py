@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpuaas_sdk import Client
     from gpuaas_sdk.client.models import AuditView
 
-app = App(name="audit", help="Who did or tried what, and a check that the trail was not altered.")
+app = App(name="audit", help="List the audit trail, and verify that it was not altered.")
 PAGE = 1000
 
 
@@ -31,7 +31,7 @@ def list_audit(
     limit: int = 200,
     common: Looking = Looking(),
 ) -> None:
-    """The newest rows of the audit trail, oldest first. With --project: only rows of that project.
+    """List the newest rows of the audit trail, oldest first. With --project, list only rows of that project.
 
     Example: gpuaas audit list --outcome denied
     Example: gpuaas audit list --permission apps.instance. --project research -o json
@@ -39,15 +39,15 @@ def list_audit(
     Parameters
     ----------
     actor
-        Only rows of this account (id).
+        List only requests of this account (id).
     permission
-        Only permission keys with this prefix.
+        List only requests whose permission key starts with this prefix.
     outcome
-        Only allowed, or only denied requests.
+        List only allowed, or only denied requests.
     correlation
-        Only rows with this correlation id.
+        List only rows with this correlation id.
     after
-        Only rows after this sequence number.
+        List only rows after this sequence number.
     limit
         Maximum number of rows.
     """
@@ -78,7 +78,7 @@ def list_audit(
 
 @app.command
 def verify(*, tenant: Tenant = None, common: Looking = Looking()) -> int:
-    """Check the audit trail for rows that were changed, removed or inserted afterwards. Exit code 9 if there are any.
+    """Check the audit trail for rows that were changed, removed or inserted afterwards. Exit code 9 if any are found.
 
     Example: gpuaas audit verify
     Example: gpuaas audit verify --tenant acme -o json

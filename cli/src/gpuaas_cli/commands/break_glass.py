@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from gpuaas_sdk.client.models import BreakGlassView
 
 app = App(
-    name="break-glass", help="Platform administrators: temporary, announced access to a tenant, one hour at most."
+    name="break-glass",
+    help="Open temporary, announced access to a tenant, for at most one hour (platform administrators).",
 )
 
 
@@ -38,13 +39,13 @@ def open_glass(
     tenant
         Name or id of the tenant.
     reason
-        Shown to the tenant.
+        Why you need access; shown to the tenant.
     ticket
-        Id of the ticket.
+        Id of the ticket in your ticket system.
     mode
-        `look` is read-only and starts at once; `operate` allows changes and needs a second administrator.
+        `look` is read-only and starts at once; `operate` allows changes and needs approval by a second administrator.
     minutes
-        Duration, at most 60.
+        Duration of the access in minutes, at most 60.
     """
     with session(common) as at:
         made = at.client.open_break_glass(
@@ -55,14 +56,14 @@ def open_glass(
 
 @app.command
 def approve(break_glass: str, *, common: Changing = Changing()) -> None:
-    """Approve another administrator's request. Its time starts now.
+    """Approve another administrator's request for access to a tenant. The access starts now.
 
     Example: gpuaas break-glass approve brk_01h…
 
     Parameters
     ----------
     break_glass
-        Its id, see `gpuaas break-glass list`.
+        Id of the access, see `gpuaas break-glass list`.
     """
     with session(common) as at:
         _print(at.client.approve_break_glass(break_glass), common)
@@ -70,14 +71,14 @@ def approve(break_glass: str, *, common: Changing = Changing()) -> None:
 
 @app.command
 def close(break_glass: str, *, common: Changing = Changing()) -> None:
-    """End the access early. The tenant is notified.
+    """End break-glass access to a tenant early. The tenant is notified.
 
     Example: gpuaas break-glass close brk_01h…
 
     Parameters
     ----------
     break_glass
-        Its id, see `gpuaas break-glass list`.
+        Id of the access, see `gpuaas break-glass list`.
     """
     with session(common) as at:
         _print(at.client.close_break_glass(break_glass), common)
@@ -85,7 +86,7 @@ def close(break_glass: str, *, common: Changing = Changing()) -> None:
 
 @app.command(name="list")
 def list_glass(*, tenant: str | None = None, common: Looking = Looking()) -> None:
-    """All uses of break-glass on the platform; for a tenant administrator, those on the tenant.
+    """List all uses of break-glass access on the platform, or with --tenant those on one tenant.
 
     Example: gpuaas break-glass list
     Example: gpuaas break-glass list --tenant ten_01h…

@@ -14,14 +14,14 @@ from ..placement import read_object
 from ..session import session
 from .policy import read_rules, rules_of
 
-app = App(name="app", help="Apps and their versions.")
-entitlement = App(name="entitlement", help="Which apps a project may deploy.")
+app = App(name="app", help="Manage apps and their versions.")
+entitlement = App(name="entitlement", help="Manage which apps a project may deploy.")
 DAY_S = 24 * 3600
 
 
 @app.command(name="list")
 def list_apps(*, common: Looking = Looking()) -> None:
-    """All apps of the platform. `gpuaas catalog` shows what your project may deploy.
+    """List all apps of the platform. `gpuaas catalog` lists the apps that your project may deploy.
 
     Example: gpuaas app list
     """
@@ -35,7 +35,7 @@ def list_apps(*, common: Looking = Looking()) -> None:
 
 @app.command(name="show")
 def show_app(name: str, /, *, version: str | None = None, common: Looking = Looking()) -> None:
-    """One app; with --version one version and its manifest.
+    """Show an app, or with --version one of its versions and the manifest.
 
     Example: gpuaas app show slurm
     Example: gpuaas app show slurm --version 1.2.0 -o yaml
@@ -43,7 +43,7 @@ def show_app(name: str, /, *, version: str | None = None, common: Looking = Look
     Parameters
     ----------
     name
-        The app.
+        Name of the app.
     version
         A version from `gpuaas app versions`.
     """
@@ -64,18 +64,18 @@ def show_app(name: str, /, *, version: str | None = None, common: Looking = Look
 
 @app.command
 def create(name: str, /, *, title: str | None = None, description: str = "", common: Changing = Changing()) -> None:
-    """App teams: create an app. Add its versions next.
+    """Create an app (app teams). Then add its first version with `gpuaas app add-version`.
 
     Example: gpuaas app create slurm --title Slurm --description "A batch scheduler."
 
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        The app's name: lowercase letters, digits and hyphens.
     title
         Display name. Default: the name.
     description
-        One sentence.
+        What the app is, in one sentence.
     """
     with session(common) as at:
         made = at.client.create_app(slug=name, name=title or name, description=description)
@@ -89,14 +89,14 @@ def create(name: str, /, *, title: str | None = None, description: str = "", com
 def add_version(
     name: str, manifest: Annotated[Path, Parameter(allow_leading_hyphen=True)], /, *, common: Changing = Changing()
 ) -> None:
-    """App teams: add a version with its manifest. It can be deployed after it is published.
+    """Add an app version with its manifest (app teams). The version can be deployed after `gpuaas app publish`.
 
     Example: gpuaas app add-version slurm manifest.json
 
     Parameters
     ----------
     name
-        The app.
+        Name of the app.
     manifest
         The manifest as JSON; - reads standard input.
     """
@@ -111,7 +111,7 @@ def add_version(
 
 @app.command
 def versions(name: str, *, common: Looking = Looking()) -> None:
-    """The versions of an app and their states.
+    """List the versions of an app and their states.
 
     Example: gpuaas app versions slurm
 
@@ -130,7 +130,7 @@ def versions(name: str, *, common: Looking = Looking()) -> None:
 
 @app.command
 def publish(name: str, version: str, *, common: Changing = Changing()) -> None:
-    """Let entitled projects deploy a version. Also reverts a deprecation.
+    """Publish an app version, so that entitled projects can deploy it. Also reverts a deprecation.
 
     Example: gpuaas app publish slurm 1.2.0
 
@@ -148,7 +148,7 @@ def publish(name: str, version: str, *, common: Changing = Changing()) -> None:
 
 @app.command
 def deprecate(name: str, version: str, *, reason: str = "", common: Changing = Changing()) -> None:
-    """Show a warning on every deploy of a version.
+    """Deprecate an app version: every deploy of the version shows a warning.
 
     Example: gpuaas app deprecate slurm 1.1.0 --reason "1.2.0 is out, please use it"
 
@@ -168,7 +168,7 @@ def deprecate(name: str, version: str, *, reason: str = "", common: Changing = C
 
 @app.command
 def withdraw(name: str, version: str, *, reason: str = "", common: Destroying = Destroying()) -> None:
-    """Stop new deploys of a version and upgrades to it, permanently. Running instances stay.
+    """Withdraw an app version: no new deploys and no upgrades to the version, permanently. Running instances stay.
 
     Example: gpuaas app withdraw slurm 1.1.0 --reason "loses accounting records"
 
@@ -179,7 +179,7 @@ def withdraw(name: str, version: str, *, reason: str = "", common: Destroying = 
     version
         A version from `gpuaas app versions`.
     reason
-        Reason and alternative, shown to those who request the version.
+        Reason and alternative, shown to users who request the version.
     """
     with session(common) as at:
         moved = at.client.withdraw_version(name, version, reason=reason)
@@ -195,7 +195,7 @@ def _print(common: Common, moved: sdk.models.VersionView, now: str) -> None:
 
 @entitlement.command(name="list")
 def list_entitlements(*, common: Looking = Looking()) -> None:
-    """The apps that the project may deploy, with end dates and restrictions.
+    """List the apps that the project may deploy, with end dates and restrictions.
 
     Example: gpuaas entitlement list --project red
     """
@@ -220,7 +220,7 @@ def enable(
     days: int | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Let the project deploy an app. Existing restrictions stay unless you pass new ones.
+    """Let the project deploy an app. Existing restrictions stay unless you pass new restrictions.
 
     Example: gpuaas entitlement enable slurm --project red
     Example: gpuaas entitlement enable slurm --only regions=eu-west --days 90
@@ -228,15 +228,15 @@ def enable(
     Parameters
     ----------
     name
-        The app.
+        Name of the app.
     only
-        FIELD=VALUE,VALUE: allow only these, for this app in this project.
+        FIELD=VALUE,VALUE: allow only these values, for this app in this project.
     deny
-        FIELD=VALUE,VALUE: deny these.
+        FIELD=VALUE,VALUE: deny these values.
     reason
-        Reason of the restriction, shown with every refusal.
+        Reason of the restriction, shown with every refused request.
     days
-        Ends after this many days.
+        End the entitlement after this number of days.
     """
     overlay = read_rules(only, deny) or None
     ends = days * DAY_S if days else None
@@ -252,7 +252,7 @@ def enable(
 
 @entitlement.command
 def disable(name: str, *, common: Destroying = Destroying()) -> None:
-    """Stop new deploys of an app in the project. Running instances stay and are listed.
+    """Stop new deploys of an app in the project, and list its running instances, which stay.
 
     Example: gpuaas entitlement disable slurm --project red
 

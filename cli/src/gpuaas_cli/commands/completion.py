@@ -10,7 +10,7 @@ from ..options import Common
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /, *, common: Common = Common()) -> None:
-    """Print the completion script of your shell: commands, options, names of instances and nodes.
+    """Print a script for your shell that completes commands, options, and names of instances and nodes.
 
     Example: gpuaas completion bash > ~/.local/share/bash-completion/completions/gpuaas
     Example: gpuaas completion zsh > ~/.zfunc/_gpuaas

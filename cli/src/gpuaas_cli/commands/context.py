@@ -10,12 +10,12 @@ from .. import show
 from ..config import Contexts
 from ..options import Common
 
-app = App(name="context", help="The platforms you signed in to, and the current one.")
+app = App(name="context", help="List, choose and remove the platforms you signed in to.")
 
 
 @app.command(name="list")
 def list_contexts(*, common: Common = Common()) -> None:
-    """The platforms you signed in to, with their addresses. Tokens are not shown.
+    """List the platforms you signed in to, with their addresses. Tokens are not shown.
 
     Example: gpuaas context list
     Example: gpuaas context list -o json
@@ -42,7 +42,7 @@ def _view(name: str, file: Contexts) -> dict[str, str | bool]:
 
 @app.command
 def use(name: str, /, *, common: Common = Common()) -> None:
-    """Make a platform the current one; with --project also its default project.
+    """Make a platform the current platform; with --project, also set its default project.
 
     Example: gpuaas context use night
     Example: gpuaas context use night --project research
@@ -66,7 +66,7 @@ def use(name: str, /, *, common: Common = Common()) -> None:
 
 @app.command
 def remove(name: str, /, *, common: Common = Common()) -> None:
-    """Remove a platform and its token from this computer. The session does not end; `gpuaas logout` ends it.
+    """Remove a platform and its token from this computer. The session stays valid; `gpuaas logout` ends the session.
 
     Example: gpuaas context remove night
 

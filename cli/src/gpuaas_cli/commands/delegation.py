@@ -9,27 +9,28 @@ from .. import show
 from ..options import Changing, Destroying, Looking
 from ..session import session
 
-app = App(name="delegation", help="Permissions that service accounts have on behalf of a user.")
+app = App(name="delegation", help="Delegate your permissions to service accounts.")
 
 
 @app.command
 def create(account: str, *permissions: str, reason: str, days: int = 30, common: Changing = Changing()) -> None:
-    """Delegate permissions of yours in the project to a service account. The audit trail records that it acts for you.
+    """Delegate some of your permissions in the project to a service account, which then acts on your behalf.
 
-    When you lose a permission, the delegation loses it, too.
+    The audit trail records that the service account acts for you. When you lose a permission, the service account loses
+    it, too.
 
     Example: gpuaas delegation create sa_01h… apps.instance.read tenancy.project.read --reason "shared runtime"
 
     Parameters
     ----------
     account
-        Id of the service account, of this or another project of the tenant.
+        Id of a service account of this project or of another project of the tenant.
     permissions
         Permission keys that you have in the project.
     reason
-        Recorded and shown.
+        Recorded in the audit trail and shown with the delegation.
     days
-        Duration, at most 90.
+        Duration in days, at most 90.
     """
     with session(common) as at:
         lasts = {"expires_in_s": days * 24 * 3600, "reason": reason}
@@ -42,7 +43,7 @@ def create(account: str, *permissions: str, reason: str, days: int = 30, common:
 
 @app.command(name="list")
 def list_delegations(*, common: Looking = Looking()) -> None:
-    """The delegations of the project, ended delegations included.
+    """List the delegations of the project, ended delegations included.
 
     Example: gpuaas delegation list --project red
     """
@@ -66,7 +67,7 @@ def revoke(delegation: str, *, common: Destroying = Destroying()) -> None:
     Parameters
     ----------
     delegation
-        Its id, see `gpuaas delegation list`.
+        Id of the delegation, see `gpuaas delegation list`.
     """
     with session(common) as at:
         gone = at.client.revoke_delegation(at.project_id, delegation)

@@ -11,7 +11,7 @@ from ..failures import CliError
 from ..options import Changing, Destroying, Looking, Tenant
 from ..session import Session, session
 
-app = App(name="deny-rule", help="Permissions denied to everyone, whatever their role.")
+app = App(name="deny-rule", help="Deny permissions to everyone, whatever their roles.")
 Level = Literal["platform", "tenant"]
 CALLS = {"platform": "{}_platform_deny_rule{}", "tenant": "{}_deny_rule{}"}
 
@@ -26,7 +26,7 @@ def _where(at: Session, level: Level, tenant: str | None) -> tuple[str, ...]:
 
 @app.command(name="list")
 def list_rules(*, level: Level = "tenant", tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The deny rules of a tenant and its projects, or of the platform.
+    """List the deny rules of a tenant and its projects, or of the platform.
 
     Example: gpuaas deny-rule list
     Example: gpuaas deny-rule list --level platform
@@ -67,7 +67,7 @@ def create(
     reason
         Shown to everyone whose request is denied.
     level
-        `platform`: on the whole platform.
+        `tenant`, or `platform` to deny them on the whole platform.
     """
     if not permissions:
         raise CliError("No permission key was named.", "Add one, for example apps.instance.create.", failures.USAGE)
@@ -83,14 +83,14 @@ def create(
 
 @app.command
 def remove(rule: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Delete a deny rule. Roles apply again at once.
+    """Delete a deny rule. Roles grant the permissions again at once.
 
     Example: gpuaas deny-rule remove deny_01h…
 
     Parameters
     ----------
     rule
-        Its id, see `gpuaas deny-rule list`.
+        Id of the rule, see `gpuaas deny-rule list`.
     level
         `tenant` or `platform`.
     """

@@ -28,7 +28,7 @@ def events(
     tenant: str | None = None,
     common: Common = Common(),
 ) -> int | None:
-    """Events of the project or a tenant: the newest, those after a sequence number, or live.
+    """List the newest events of the project or a tenant; with --follow, print new events live.
 
     With -o json each event is one line of JSON. --follow reconnects after an interruption without losing an event.
 
@@ -42,11 +42,11 @@ def events(
     follow
         Print new events until Ctrl-C, starting now or at --after.
     after
-        A sequence number or cursor; 0 for all stored events.
+        List events after this sequence number or cursor; 0 for all stored events.
     limit
         Maximum number of events, without --follow.
     tenant
-        Name or id of a tenant: its events and those of its projects (tenant administrators).
+        Name or id of a tenant: list its events and the events of its projects (tenant administrators).
     """
     with session(common) as at:
         where = _Tenant(at.client, at.tenant_id(tenant)) if tenant else _Project(at.client, at.project_id)

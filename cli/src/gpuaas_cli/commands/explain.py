@@ -10,7 +10,7 @@ from ..options import Common
 
 
 def explain(code: str | None = None, /, *, common: Common = Common()) -> None:
-    """What an error code means and what to do about it; without a code, all codes. Works offline.
+    """Explain an error code and what to do; without a code, list all codes. Works offline.
 
     Example: gpuaas explain allocation_in_use
     Example: gpuaas explain -o json

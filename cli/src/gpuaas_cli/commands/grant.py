@@ -13,13 +13,13 @@ from ..session import session
 
 app = App(
     name="grant",
-    help="Certificates of controllers and people for access to hosts.",
+    help="List and revoke the SSH certificates of controllers and people for access to hosts.",
 )
 
 
 @app.command(name="list")
 def list_grants(*, revoked: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """The valid certificates: who can access which host, and for which operation.
+    """List the valid SSH certificates: who can access which host, and for which operation.
 
     Example: gpuaas grant list
 
@@ -53,14 +53,14 @@ def _state(grant: sdk.models.AccessGrantView) -> str:
 
 @app.command
 def revoke(grant: str, /, *, reason: str, common: Destroying = Destroying()) -> None:
-    """Revoke a certificate. Its host rejects it and ends its sessions within seconds.
+    """Revoke an SSH certificate. Within seconds the host rejects the certificate and ends the sessions opened with it.
 
     Example: gpuaas grant revoke grant_01m7… --reason "a laptop was stolen"
 
     Parameters
     ----------
     grant
-        Its id.
+        Id of the certificate, see `gpuaas grant list`.
     reason
         Recorded in the audit trail.
     """

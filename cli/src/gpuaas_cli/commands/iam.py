@@ -18,13 +18,13 @@ from .tenant_iam import add_commands
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import ExplainView
 
-app = App(name="iam", help="Roles and permissions.")
+app = App(name="iam", help="Manage roles, permissions and invitations.")
 add_commands(app)
 
 
 @app.command
 def explain(permission: str, *, who: str | None = None, tenant: str | None = None, common: Looking = Looking()) -> None:
-    """Why an account may or may not do something in the project.
+    """Explain why an account has or does not have a permission in the project.
 
     Example: gpuaas iam explain apps.instance.create
     Example: gpuaas iam explain apps.instance.create --who ada@example.com --project red
@@ -33,7 +33,7 @@ def explain(permission: str, *, who: str | None = None, tenant: str | None = Non
     Parameters
     ----------
     permission
-        A permission key; a 403 error names the missing one.
+        A permission key; a 403 error names the missing key.
     who
         Id, name or e-mail of a member of the project. Default: yourself.
     tenant
@@ -76,7 +76,7 @@ def _once(members: list) -> list:
 
 @app.command
 def permissions(*, common: Looking = Looking()) -> None:
-    """Your permissions in the project.
+    """List your permissions in the project.
 
     Example: gpuaas iam permissions --project red
     """
@@ -89,7 +89,7 @@ def permissions(*, common: Looking = Looking()) -> None:
 
 @app.command
 def members(*, common: Looking = Looking()) -> None:
-    """The members of the project, their roles, and whether a role comes from the project or its tenant.
+    """List the members of the project, their roles, and whether a role comes from the project or its tenant.
 
     Example: gpuaas iam members --project red
     """
@@ -106,7 +106,7 @@ def members(*, common: Looking = Looking()) -> None:
 
 @app.command
 def roles(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The roles of the tenant: system roles and custom roles.
+    """List the roles of the tenant: system roles and custom roles.
 
     Example: gpuaas iam roles
     """
@@ -129,7 +129,7 @@ def bind(
     tenant: str | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Grant a role in the project. You can only grant permissions that you have.
+    """Grant an account a role in the project. You can only grant permissions that you have.
 
     Example: gpuaas iam bind ada@example.com project_member --project red
     Example: gpuaas iam bind usr_01h… project_viewer --whole-tenant
@@ -142,9 +142,9 @@ def bind(
     role
         A name from `gpuaas iam roles`.
     whole_tenant
-        In every project of the tenant.
+        Grant the role in every project of the tenant.
     tenant
-        In every project of this tenant (name or id); also for platform administrators.
+        Grant the role in every project of this tenant (name or id). Platform administrators can name any tenant.
     """
     with session(common) as at:
         tenant_id = at.tenant_id(tenant) if tenant else at.project.tenant_id
@@ -162,14 +162,14 @@ def bind(
 
 @app.command
 def unbind(binding: str, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Revoke a role. Takes effect at once.
+    """Revoke a role of an account. The account loses the role at once.
 
     Example: gpuaas iam unbind bind_01h…
 
     Parameters
     ----------
     binding
-        Its id, see `gpuaas iam members`.
+        Id of the role binding, see `gpuaas iam members`.
     """
     with session(common) as at:
         gone = at.client.remove_role_binding(at.tenant_id(tenant), binding)
@@ -188,7 +188,7 @@ def invite(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Invite a person. Prints a token that works once, within seven days.
+    """Invite a person to the tenant. Prints a token that works once, within seven days.
 
     Example: gpuaas iam invite ada@example.com --role project_member --project red
 
@@ -199,7 +199,7 @@ def invite(
     name
         Display name. Default: the address.
     role
-        Their role after they accept: in the project with --project, otherwise in the whole tenant.
+        The person's role after they accept: in the project with --project, otherwise in the whole tenant.
     """
     with session(common) as at:
         project_id = at.project_id if role and common.project else None

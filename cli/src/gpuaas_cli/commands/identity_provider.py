@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ..session import Session
 
 LISTING = "gpuaas identity-provider list"
-app = App(name="identity-provider", help="The tenant's OpenID providers.")
+app = App(name="identity-provider", help="Manage the OpenID providers through which users of the tenant sign in.")
 
 
 @app.command(name="list")
 def list_providers(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The identity providers of the tenant.
+    """List the identity providers of the tenant.
 
     Example: gpuaas identity-provider list --tenant acme
     """
@@ -40,14 +40,14 @@ def list_providers(*, tenant: Tenant = None, common: Looking = Looking()) -> Non
 
 @app.command(name="show")
 def show_provider(name: str, /, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """One provider, with the addresses to register with it.
+    """Show an identity provider, with the redirect addresses to register with the provider.
 
     Example: gpuaas identity-provider show Acme
 
     Parameters
     ----------
     name
-        Name or id.
+        Name or id of the identity provider.
     """
     with session(common) as at:
         tenant_id = at.tenant_id(tenant)
@@ -73,14 +73,14 @@ def create(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Add an identity provider for the sign-in of the tenant's users.
+    """Add an identity provider through which the tenant's users can sign in.
 
     Example: gpuaas identity-provider create Acme --issuer https://accounts.acme.example --client-id gpuaas
 
     Parameters
     ----------
     name
-        Display name.
+        Display name of the identity provider.
     issuer
         The issuer URL, https://…
     client_id
@@ -88,9 +88,9 @@ def create(
     client_secret_stdin
         Read the client secret from standard input.
     domain
-        Only e-mail addresses of this domain. May be repeated.
+        Accept only e-mail addresses of this domain. May be repeated.
     default_role
-        Role of a user at the first sign-in; requires --domain.
+        Role that a user gets at the first sign-in; requires --domain.
     """
     secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
     with session(common) as at:
@@ -115,20 +115,20 @@ def update(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Change a provider. Options left out stay as they are.
+    """Change an identity provider. Settings whose options you omit stay as they are.
 
     Example: gpuaas identity-provider update Acme --client-secret-stdin < new-secret
 
     Parameters
     ----------
     name
-        Name or id.
+        Name or id of the identity provider.
     new_name
         The new name.
     client_secret_stdin
         Read a new client secret from standard input.
     domain
-        The new domains. May be repeated.
+        Accept only e-mail addresses of this domain, instead of the former domains. May be repeated.
     """
     secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
     with session(common) as at:
@@ -145,14 +145,14 @@ def update(
 
 @app.command
 def delete(name: str, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Delete a provider. Its users can no longer sign in through it; accounts and sessions stay.
+    """Delete an identity provider. Users can no longer sign in through the provider; accounts and sessions stay.
 
     Example: gpuaas identity-provider delete Acme
 
     Parameters
     ----------
     name
-        Name or id.
+        Name or id of the identity provider.
     """
     with session(common) as at:
         where = at.tenant_id(tenant)

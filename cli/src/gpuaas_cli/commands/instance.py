@@ -40,7 +40,7 @@ def deploy(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
-    """Deploy an app on the nodes you choose, and show its progress.
+    """Deploy an app on the nodes you choose, and show the progress.
 
     Example: gpuaas instance deploy slurm --name train --place controller=node-a
     Example: gpuaas instance deploy slurm --name train --place controller=node-a --place worker=node-b,node-c
@@ -53,19 +53,19 @@ def deploy(
     name
         The instance's name: lowercase letters, digits and hyphens.
     place
-        COMPONENT=ALLOCATION[,ALLOCATION…], once per component of the app. Allocation names, node names or ids.
+        COMPONENT=ALLOCATION[,ALLOCATION…], once per component. ALLOCATION: allocation name, node name or id.
     version
         The app's version. Default: the newest published version.
     topology
-        A topology of the app's manifest. Default: the first that the placement fits.
+        A topology of the app's manifest. Default: the first topology that fits the placement.
     input
-        KEY=VALUE for the app; the value may be JSON. May be repeated.
+        KEY=VALUE: an input for the app; the value may be JSON. May be repeated.
     inputs
         A JSON file with inputs for the app; - reads standard input.
     operator
-        The only service account that may operate it. Default: any controller of the app.
+        The only service account that may operate the instance. Default: any controller of the app.
     plan
-        Only check, and print what would happen on which node.
+        Change nothing; check the request and print what would happen on which node.
     """
     wanted: dict[str, Any] = {"name": name, "app_slug": app_slug, "version": version}
     wanted["inputs"] = read_inputs(input or [], inputs)
@@ -126,7 +126,7 @@ def _short(value: Any) -> str:
 
 @app.command(name="list")
 def list_instances(*, deleted: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """The instances of the project, with state and health.
+    """List the instances of the project, with state and health.
 
     Example: gpuaas instance list
     Example: gpuaas instance list --deleted -o json
@@ -152,7 +152,7 @@ def list_instances(*, deleted: Annotated[bool, Flag] = False, common: Looking = 
 
 @app.command(name="show")
 def show_instance(instance: Instance, /, *, common: Looking = Looking()) -> None:
-    """One instance in detail: health, members and allowed actions.
+    """Show an instance in detail: health, members and allowed actions.
 
     Example: gpuaas instance show train
     Example: gpuaas instance show train -o json
@@ -193,7 +193,7 @@ def _facts(i: InstanceView) -> list[tuple[str, str]]:
 
 @app.command
 def watch(instance: Instance, /, *, common: Common = Common()) -> int:
-    """Follow the running operation of an instance until it ends.
+    """Follow the running operation of an instance until the operation ends.
 
     Example: gpuaas instance watch train
     """
@@ -217,7 +217,7 @@ def stop(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Stop an instance. It keeps its nodes.
+    """Stop an instance. The instance keeps its nodes.
 
     Example: gpuaas instance stop train --reason "the night"
     """
@@ -284,7 +284,7 @@ def update(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
-    """Change inputs of an instance. Inputs not named stay as they are.
+    """Change inputs of an instance. Inputs that you do not name stay as they are.
 
     Example: gpuaas instance update train --input default_time_limit_minutes=120
     Example: gpuaas instance update train --inputs new.json --plan
@@ -292,13 +292,13 @@ def update(
     Parameters
     ----------
     input
-        KEY=VALUE for the app; the value may be JSON. May be repeated.
+        KEY=VALUE: an input for the app; the value may be JSON. May be repeated.
     inputs
         A JSON file with inputs for the app; - reads standard input.
     without
         An input to reset to its default. May be repeated.
     plan
-        Only print what would change, and the effect of each change.
+        Change nothing; print what would change, and the effect of each change.
     """
     with session(common) as at:
         found = at.instance(instance)
@@ -334,7 +334,7 @@ def rollback(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Return to the version before the last upgrade, also after a failed upgrade.
+    """Roll an instance back to the version before its last upgrade, also after a failed upgrade.
 
     Example: gpuaas instance rollback train --reason "jobs break"
     """
@@ -359,7 +359,7 @@ def decommission(
     no_wait: NoWait = False,
     common: Destroying = Destroying(),
 ) -> int | None:
-    """Remove an instance from its nodes and clean them. Asks first; without a terminal it needs --yes.
+    """Remove an instance from its nodes and clean the nodes. Asks for confirmation; without a terminal, requires --yes.
 
     Example: gpuaas instance decommission train
     Example: gpuaas instance decommission train --plan
@@ -368,7 +368,7 @@ def decommission(
     Parameters
     ----------
     plan
-        Only print what would be removed, and from which nodes.
+        Change nothing; print what would be removed, and from which nodes.
     """
     with session(common) as at:
         found = at.instance(instance)
@@ -388,7 +388,7 @@ def _confirm(found: InstanceView) -> None:
 
 
 def access(instance: Instance, /, *, common: Looking = Looking()) -> None:
-    """How to use an instance: addresses, paths and commands, as its app reports them.
+    """Show how to use an instance: addresses, paths and commands, as its app reports them.
 
     Example: gpuaas access train
     Example: gpuaas access train -o json

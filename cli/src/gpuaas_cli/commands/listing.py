@@ -14,12 +14,12 @@ from ..session import session
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import AllocationView
 
-allocation = App(name="allocation", help="The nodes allocated to a project.")
-node = App(name="node", help="The nodes of a tenant.")
+allocation = App(name="allocation", help="Allocate nodes to a project, and release them.")
+node = App(name="node", help="Manage the nodes of a tenant.")
 
 
 def catalog(*, common: Looking = Looking()) -> None:
-    """The apps, and whether the project can deploy each.
+    """List the apps, and whether the project can deploy each app.
 
     Example: gpuaas catalog
     Example: gpuaas catalog --project red -o json
@@ -37,7 +37,7 @@ def catalog(*, common: Looking = Looking()) -> None:
 
 @allocation.command(name="list")
 def list_allocations(*, state: str | None = None, tenant: str | None = None, common: Looking = Looking()) -> None:
-    """The nodes allocated to the project, with hardware and use.
+    """List the nodes allocated to the project, with hardware and use.
 
     Example: gpuaas allocation list
     Example: gpuaas allocation list --state active -o json
@@ -46,9 +46,9 @@ def list_allocations(*, state: str | None = None, tenant: str | None = None, com
     Parameters
     ----------
     state
-        Only allocations in this state: requested, active, released.
+        List only allocations in this state: requested, active or released.
     tenant
-        Allocations of all projects of this tenant (tenant administrators).
+        List the allocations of all projects of this tenant (tenant administrators).
     """
     with session(common) as at:
         if tenant:
@@ -67,14 +67,14 @@ def list_allocations(*, state: str | None = None, tenant: str | None = None, com
 
 @allocation.command(name="show")
 def show_allocation(name: str, /, *, common: Looking = Looking()) -> None:
-    """One allocation in detail: node, lease and use.
+    """Show an allocation in detail: node, lease and use.
 
     Example: gpuaas allocation show gpu-box-1
 
     Parameters
     ----------
     name
-        Name of the allocation or its node, or id.
+        Name or id of the allocation, or the name of its node.
     """
     with session(common) as at:
         which = name if name.startswith("alloc_") else at.allocation_id(name, at.allocations())
@@ -109,7 +109,7 @@ def _user(allocation: AllocationView) -> str:
 
 @node.command(name="list")
 def list_nodes(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The nodes of the tenant.
+    """List the nodes of the tenant.
 
     Example: gpuaas node list
     Example: gpuaas node list --tenant acme -o json

@@ -34,7 +34,7 @@ def enrol(
     reached_at: str | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Enrol a machine. Prints a command to run on it, valid once and for ten minutes.
+    """Enrol a machine as a node. Prints a command to run on the machine, valid once and for ten minutes.
 
     Example: gpuaas node enrol gpu-box-1
     Example: gpuaas node enrol gpu-box-1 --tenant acme -o json
@@ -43,13 +43,13 @@ def enrol(
     Parameters
     ----------
     name
-        The machine's name.
+        Name of the new node.
     region
-        Its region; policies refer to it.
+        Region of the node, see `gpuaas region list`; policies can restrict regions.
     sku
-        Its machine type (SKU); policies refer to it.
+        Machine type (SKU) of the node, see `gpuaas sku list`; policies can restrict SKUs.
     pool
-        The pool that it joins (`gpuaas pool list`).
+        Pool of the node, see `gpuaas pool list`.
     reached_at
         The platform's address as seen from the machine. Default: the address that you use.
     """
@@ -70,7 +70,7 @@ def create(
     lost_after_s: int | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Allocate a node to the project, and wait until the node confirms it.
+    """Allocate a node to the project, and wait until the node confirms the allocation.
 
     Example: gpuaas allocation create gpu-box-1 --project research
 
@@ -81,7 +81,7 @@ def create(
     name
         The allocation's name. Default: the node's name.
     expires_in_s
-        Seconds after which it is released, unless an instance uses it.
+        Seconds after which the allocation is released, unless an instance uses it.
     lost_after_s
         Seconds without a heartbeat after which the node counts as lost. Default: ten minutes.
     """
@@ -117,7 +117,7 @@ def request(
     lost_after_s: int | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Allocate nodes of a type; the platform picks them. All of them, or none.
+    """Allocate nodes of a machine type; the platform chooses them. Allocates all requested nodes, or none.
 
     Example: gpuaas allocation request --sku h100-8x --region eu-west --count 2
 
@@ -126,15 +126,15 @@ def request(
     count
         Number of nodes.
     sku
-        Machine type (`gpuaas sku list`).
+        Machine type, see `gpuaas sku list`.
     region
-        Region (`gpuaas region list`).
+        Region, see `gpuaas region list`.
     pool
-        Only from this pool.
+        Allocate only nodes of this pool.
     name
         Prefix of the allocations' names: NAME-1, NAME-2, …. Default: the nodes' names.
     expires_in_s
-        Seconds after which they are released, unless an instance uses them.
+        Seconds after which the allocations are released, unless an instance uses them.
     lost_after_s
         Seconds without a heartbeat after which a node counts as lost. Default: ten minutes.
     """
@@ -159,7 +159,7 @@ def extend(name: str, *, expires_in_s: int | None = None, common: Changing = Cha
     name
         Name or id of the allocation.
     expires_in_s
-        Seconds from now on.
+        Seconds from now until the lease ends.
     """
     with session(common) as at:
         allocation_id = at.allocation_id(name, at.allocations())
@@ -172,7 +172,7 @@ def extend(name: str, *, expires_in_s: int | None = None, common: Changing = Cha
 
 @allocation.command
 def release(name: str, *, common: Destroying = Destroying()) -> None:
-    """Release a node. Refused while an instance uses it.
+    """Release an allocation, so that its node is free again. Refused while an instance uses the allocation.
 
     Example: gpuaas allocation release gpu-box-1 --project research
 

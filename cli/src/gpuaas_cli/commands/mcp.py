@@ -12,7 +12,7 @@ from ..options import Common, Flag
 def mcp(*, allow_changes: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
     """Serve an AI agent (Model Context Protocol) over standard input and output, with your permissions.
 
-    Read-only by default; with --allow-changes it can apply plans that it showed before. Secrets are never exposed.
+    The agent can only read; with --allow-changes it can apply plans that it showed before. Secrets are never exposed.
 
     Example: gpuaas mcp
     Example: gpuaas mcp --allow-changes --project research
@@ -20,7 +20,7 @@ def mcp(*, allow_changes: Annotated[bool, Flag] = False, common: Common = Common
     Parameters
     ----------
     allow_changes
-        Let the agent apply its plans.
+        Let the agent apply plans that it showed before.
     """
     try:
         import mcp as _library  # noqa: F401 - only to check that it is installed

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from gpuaas_sdk.client.models import AcceptedView, MemberView
 
 AtDeadline = Literal["give_back", "requeue"]
-app = App(name="member", help="The members of an instance: add, drain, restart, replace, remove, retry.")
+app = App(name="member", help="Add, drain, restart, replace and remove members of an instance.")
 
 
 @app.command(name="list")
 def list_members(instance: Instance, /, *, history: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """The members of an instance and their states.
+    """List the members of an instance and their states.
 
     Example: gpuaas member list train
     Example: gpuaas member list train --history
@@ -34,7 +34,7 @@ def list_members(instance: Instance, /, *, history: Annotated[bool, Flag] = Fals
     Parameters
     ----------
     history
-        Show removed members instead.
+        List removed members instead.
     """
     with session(common) as at:
         found = _members(at, at.instance(instance, deleted=True).id, history=history)
@@ -49,7 +49,7 @@ def list_members(instance: Instance, /, *, history: Annotated[bool, Flag] = Fals
 
 @app.command(name="show")
 def show_member(instance: Instance, member: Member, /, *, common: Looking = Looking()) -> None:
-    """One member in detail: node, state and allowed actions.
+    """Show a member in detail: node, state and allowed actions.
 
     Example: gpuaas member show train worker/1
     """
@@ -105,7 +105,7 @@ def add(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
-    """Add members, one operation each with a common batch id, and show their progress.
+    """Add members to an instance, one operation per member under a common batch id, and show the progress.
 
     Example: gpuaas member add train worker node-b node-c
     Example: gpuaas member add train worker node-b --plan
@@ -115,9 +115,9 @@ def add(
     component
         A component of the app, for example worker.
     allocations
-        Allocation names, node names or ids.
+        Allocations for the new members: allocation names, node names or ids.
     plan
-        Only check, and print what would happen on which node.
+        Change nothing; check the request and print what would happen on which node.
     """
     if not allocations:
         way_out = f"Run gpuaas member add {instance} {component} ALLOCATION…. See the nodes: gpuaas allocation list"
@@ -151,7 +151,7 @@ def drain(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Let a member accept no new work, and wait until its running work ends.
+    """Drain a member: it accepts no new work; the command waits until the running work ends.
 
     Example: gpuaas member drain train worker/1 --reason "new fan" --deadline 3600
     Example: gpuaas member drain train worker/1 --deadline 0 --at-deadline requeue
@@ -159,9 +159,9 @@ def drain(
     Parameters
     ----------
     reason
-        Recorded, and passed to the app.
+        Recorded in the audit trail, and passed to the app.
     deadline
-        Seconds to wait for running work.
+        Seconds to wait until running work ends.
     at_deadline
         Action at the deadline: give_back (the member accepts work again) or requeue (running work restarts elsewhere).
     """
@@ -180,7 +180,7 @@ def undrain(instance: Instance, member: Member, /, *, no_wait: NoWait = False, c
 
 @app.command
 def restart(instance: Instance, member: Member, /, *, no_wait: NoWait = False, common: Changing = Changing()) -> int:
-    """Restart one member.
+    """Restart a member of an instance.
 
     Example: gpuaas member restart train worker/1
     """
@@ -201,7 +201,7 @@ def remove(
     no_wait: NoWait = False,
     common: Destroying = Destroying(),
 ) -> int | None:
-    """Remove a member and clean its node. The allocation is then free.
+    """Remove a member from an instance and clean its node. The allocation is then free.
 
     Example: gpuaas member remove train worker/1
     Example: gpuaas member remove train worker/1 --plan
@@ -210,13 +210,13 @@ def remove(
     Parameters
     ----------
     deadline
-        Seconds to wait for running work.
+        Seconds to wait until running work ends.
     at_deadline
         Action at the deadline: give_back (the member accepts work again) or requeue (running work restarts elsewhere).
     host_is_gone
         The node is lost: fence it instead of cleaning it. Requires --reason.
     plan
-        Only check, and print what would happen on which node.
+        Change nothing; check the request and print what would happen on which node.
     """
     if not plan:
         options = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
@@ -240,7 +240,7 @@ def replace(
     no_wait: NoWait = False,
     common: Destroying = Destroying(),
 ) -> int:
-    """Replace a member by a new one on another allocation.
+    """Replace a member by a new member on another allocation.
 
     Example: gpuaas member replace train worker/1 node-d
     Example: gpuaas member replace train worker/1 node-d --host-is-gone --reason "it burned"
@@ -252,7 +252,7 @@ def replace(
     allocation
         The allocation of the new member: allocation name, node name or id.
     deadline
-        Seconds to wait for running work on the old member.
+        Seconds to wait until running work on the old member ends.
     at_deadline
         Action at the deadline: give_back (the member accepts work again) or requeue (running work restarts elsewhere).
     host_is_gone
@@ -291,7 +291,7 @@ def retry(
 def tombstone(
     instance: Instance, member: Member, /, *, reason: Annotated[str, Parameter()], common: Destroying = Destroying()
 ) -> None:
-    """Count a failed member as removed without cleaning its node. Creates an orphan record.
+    """Mark a failed member as removed without cleaning its node. Creates an orphan record for the node.
 
     Example: gpuaas member tombstone train worker/1 --reason "the machine burned"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @node.command(name="show")
 def show_node(name: str, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """One node in detail, with its allowed actions.
+    """Show a node in detail, with its allowed actions.
 
     Example: gpuaas node show gpu-box-1
 
@@ -46,7 +46,7 @@ def show_node(name: str, *, tenant: Tenant = None, common: Looking = Looking()) 
 
 @node.command
 def cordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Accept no new allocations on a node. Running work stays.
+    """Cordon a node, so that it accepts no new allocations. Running work stays.
 
     Example: gpuaas node cordon gpu-box-1 --reason "fan is loud"
 
@@ -62,7 +62,7 @@ def cordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: C
 
 @node.command
 def uncordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Accept allocations on a node again.
+    """Uncordon a node, so that it accepts new allocations again.
 
     Example: gpuaas node uncordon gpu-box-1
 
@@ -78,7 +78,7 @@ def uncordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common:
 
 @node.command
 def drain(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Accept no new allocations on a node and ask for the release of its current ones. Then it can be retired.
+    """Drain a node before you retire it: it accepts no new allocations, and its projects are asked to release it.
 
     Example: gpuaas node drain gpu-box-1 --reason "lease of the rack ends"
 
@@ -94,7 +94,7 @@ def drain(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Ch
 
 @node.command
 def retire(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Remove an empty node from the platform. Its tokens and keys stop working at once.
+    """Retire a node without allocations: remove it from the platform. Its tokens and keys stop working at once.
 
     Example: gpuaas node retire gpu-box-1 --reason "sold"
 
@@ -117,7 +117,7 @@ def wipe(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """Retry a failed wipe, or declare the node clean with --by-hand. Then it is free.
+    """Retry the failed wipe of a node, or declare the node clean with --by-hand. The node is then free.
 
     Example: gpuaas node wipe gpu-box-1 --reason "the disk has space again"
     Example: gpuaas node wipe gpu-box-1 --by-hand --reason "reinstalled it"
@@ -129,7 +129,7 @@ def wipe(
     reason
         Recorded in the audit trail.
     by_hand
-        Do not wipe it: you have cleaned it yourself.
+        Do not wipe the node: you have cleaned it yourself.
     """
     with session(common) as at:
         found = at.client.wipe_node(node_id(at, name, tenant), reason=reason, by_hand=by_hand)
@@ -141,7 +141,7 @@ def wipe(
 
 @node.command
 def upgrade(name: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Upgrade a node's agent to the platform's version. It keeps the current version if that fails.
+    """Upgrade a node's agent to the platform's version. If the upgrade fails, the agent keeps its current version.
 
     Example: gpuaas node upgrade gpu-box-1
 
@@ -167,10 +167,10 @@ def readmit(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Give a node a new identity. Prints a command to run on the machine; node id and allocations stay.
+    """Give a node a new identity. Prints a command to run on the node. The node keeps its id and its allocations.
 
-    For a node whose identity was copied, that was reinstalled, or that lost its key. The old identity ends when the
-    command runs.
+    Use this command for a node that was copied or reinstalled, or that lost its key. The old identity is rejected as
+    soon as the printed command has run.
 
     Example: gpuaas node readmit gpu-box-1 --reason "the cloned disk is wiped"
 
@@ -191,7 +191,7 @@ def readmit(
 
 @node.command
 def pool(name: str, pool: str | None = None, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Move a node into a pool; without a pool's name, remove it from its pool.
+    """Move a node into a pool; without the name of a pool, remove the node from its pool.
 
     Example: gpuaas node pool gpu-box-1 night-shift
 

@@ -14,15 +14,15 @@ from ..session import session
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import QuotaView, SkuView
 
-sku = App(name="sku", help="The machine types of the platform.")
-region = App(name="region", help="The regions of the platform.")
-pool = App(name="pool", help="Named sets of a tenant's nodes.")
-quota = App(name="quota", help="The limits of a project.")
+sku = App(name="sku", help="Manage the machine types (SKUs) of the platform.")
+region = App(name="region", help="Manage the regions of the platform.")
+pool = App(name="pool", help="Manage pools: named sets of a tenant's nodes.")
+quota = App(name="quota", help="Show and set the limits of a project.")
 
 
 @sku.command(name="list")
 def list_skus(*, common: Looking = Looking()) -> None:
-    """The machine types and their hourly price.
+    """List the machine types (SKUs) and their hourly prices.
 
     Example: gpuaas sku list
     """
@@ -50,7 +50,7 @@ def create_sku(
     currency: str,
     common: Changing = Changing(),
 ) -> None:
-    """Add a machine type (platform administrators).
+    """Create a machine type, also called SKU (platform administrators).
 
     Example: gpuaas sku create h100-8x --gpu-model H100 --gpu-count 8 --cpus 96 --memory-mb 1000000
       --price-micros-per-hour 23500000 --currency EUR
@@ -58,9 +58,9 @@ def create_sku(
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        The machine type's name: lowercase letters, digits and hyphens.
     gpu_model
-        As the nodes report it, for example H100.
+        GPU model as the nodes report it, for example H100.
     gpu_count
         GPUs per machine.
     cpus
@@ -84,7 +84,7 @@ def create_sku(
 
 @region.command(name="list")
 def list_regions(*, common: Looking = Looking()) -> None:
-    """The regions of the platform.
+    """List the regions of the platform.
 
     Example: gpuaas region list
     """
@@ -97,14 +97,14 @@ def list_regions(*, common: Looking = Looking()) -> None:
 
 @region.command(name="create")
 def create_region(name: str, *, title: str | None = None, common: Changing = Changing()) -> None:
-    """Add a region (platform administrators).
+    """Create a region (platform administrators).
 
     Example: gpuaas region create eu-west --title "Europe, west"
 
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        The region's name: lowercase letters, digits and hyphens.
     title
         Display name. Default: the name.
     """
@@ -118,7 +118,7 @@ def create_region(name: str, *, title: str | None = None, common: Changing = Cha
 
 @pool.command(name="list")
 def list_pools(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The tenant's pools.
+    """List the pools of the tenant.
 
     Example: gpuaas pool list
     """
@@ -131,14 +131,14 @@ def list_pools(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
 
 @pool.command(name="create")
 def create_pool(name: str, *, title: str | None = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Create a pool. Nodes join it with `gpuaas node pool` or `gpuaas node enrol --pool`.
+    """Create a pool. Add nodes to the pool with `gpuaas node pool` or `gpuaas node enrol --pool`.
 
     Example: gpuaas pool create night-shift --title "Night shift"
 
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        The pool's name: lowercase letters, digits and hyphens.
     title
         Display name. Default: the name.
     """
@@ -152,7 +152,7 @@ def create_pool(name: str, *, title: str | None = None, tenant: Tenant = None, c
 
 @quota.command(name="show")
 def show_quota(*, common: Looking = Looking()) -> None:
-    """The project's limits and usage.
+    """Show the limits and the usage of the project.
 
     Example: gpuaas quota show --project research
     """
@@ -176,7 +176,7 @@ def _of(used: int, most: int | None) -> str:
 def set_quota(
     *, max_allocations: int | None = None, max_gpus: int | None = None, common: Changing = Changing()
 ) -> None:
-    """Set the project's limits (tenant administrators). An option left out means no limit.
+    """Set the limits of the project (tenant administrators). If you omit an option, that limit is removed.
 
     Example: gpuaas quota set --project research --max-allocations 10 --max-gpus 40
 
@@ -203,7 +203,7 @@ def delete_sku(name: str, *, common: Destroying = Destroying()) -> None:
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        A name from `gpuaas sku list`.
     """
     with session(common) as at:
         gone = at.client.delete_sku(name=name)
@@ -219,7 +219,7 @@ def delete_region(name: str, *, common: Destroying = Destroying()) -> None:
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        A name from `gpuaas region list`.
     """
     with session(common) as at:
         gone = at.client.delete_region(name=name)
@@ -235,7 +235,7 @@ def delete_pool(name: str, *, tenant: Tenant = None, common: Destroying = Destro
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        A name from `gpuaas pool list`.
     """
     with session(common) as at:
         gone = at.client.delete_pool(at.tenant_id(tenant), name=name)

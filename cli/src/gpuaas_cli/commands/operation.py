@@ -18,14 +18,14 @@ from .instance import follow
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import OperationView
 
-app = App(name="operation", help="Operations on instances and members: progress, errors, retry.")
+app = App(name="operation", help="Show, retry, cancel and abandon operations on instances and members.")
 
 
 @app.command(name="list")
 def list_operations(
     *, instance: str | None = None, status: str | None = None, limit: int = 20, common: Looking = Looking()
 ) -> None:
-    """The project's operations, newest first.
+    """List the operations of the project, newest first.
 
     Example: gpuaas operation list
     Example: gpuaas operation list --instance train --status failed
@@ -33,9 +33,10 @@ def list_operations(
     Parameters
     ----------
     instance
-        Only operations of this instance (name or id).
+        List only operations of this instance (name or id).
     status
-        Only operations with this status: queued, running, succeeded, failed, canceled, superseded or needs_attention.
+        List only operations with this status: queued, running, succeeded, failed, canceled, superseded or
+        needs_attention.
     limit
         Maximum number of operations.
     """
@@ -71,7 +72,7 @@ def _count(o: OperationView) -> str:
 
 @app.command(name="show")
 def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> None:
-    """One operation: its progress, or its error and what to do about it.
+    """Show an operation: its progress, or its error and what to do.
 
     Example: gpuaas operation show op_01hx…
     Example: gpuaas operation show train
@@ -107,9 +108,9 @@ def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> N
 
 @app.command
 def certificate(operation: Operation, /, *, common: Looking = Looking()) -> int:
-    """The departure certificates of a decommission, remove or replace: proof that its nodes are clean.
+    """Print the departure certificates of a decommission, remove or replace: proof that its nodes are clean.
 
-    Exit code 1 if there is none, or if a certificate was altered.
+    Exit code 1 if the operation has no certificate, or if a certificate was altered.
 
     Example: gpuaas operation certificate op_01hx…
     Example: gpuaas operation certificate train -o json > train-certificate.json
@@ -140,7 +141,7 @@ def retry(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Retry a failed operation, and show its progress.
+    """Retry a failed operation, and show the progress.
 
     Example: gpuaas operation retry op_01hx…
     Example: gpuaas operation retry train
@@ -159,7 +160,7 @@ def retry(
 
 @app.command
 def cancel(operation: Operation, /, *, common: Changing = Changing()) -> None:
-    """Ask a running operation to stop. It ends at its next safe point.
+    """Cancel an operation. A running operation stops at its next safe point.
 
     Example: gpuaas operation cancel train
     """
@@ -191,7 +192,7 @@ def cancel_batch(batch: Batch, /, *, common: Changing = Changing()) -> None:
 
 @app.command(name="release-claim")
 def release_claim(operation: Operation, /, *, reason: Reason = None, common: Changing = Changing()) -> None:
-    """Release an operation from its controller. It is queued until a controller claims it.
+    """Release an operation from its controller. The operation is queued until a controller claims it.
 
     Example: gpuaas operation release-claim train --reason "the controller hangs"
     """
@@ -205,7 +206,9 @@ def release_claim(operation: Operation, /, *, reason: Reason = None, common: Cha
 
 @app.command
 def abandon(operation: Operation, /, *, reason: str, common: Destroying = Destroying()) -> None:
-    """End an operation without evidence. A teardown then counts as done and leaves orphan records.
+    """Force an operation to end, although nothing proves what it did on the nodes.
+
+    An abandoned teardown counts as done and leaves an orphan record for each node.
 
     Example: gpuaas operation abandon train --reason "the rack is gone"
 

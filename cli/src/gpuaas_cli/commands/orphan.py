@@ -11,12 +11,12 @@ from .. import show
 from ..options import Changing, Flag, Looking
 from ..session import session
 
-app = App(name="orphan", help="Nodes that may not be clean.")
+app = App(name="orphan", help="List and resolve orphan records: nodes that may not be clean.")
 
 
 @app.command(name="list")
 def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """Nodes that may still have files or processes of an instance.
+    """List the nodes that may still have files, services or processes of an instance.
 
     Example: gpuaas orphan list
     Example: gpuaas orphan list --resolved
@@ -24,7 +24,7 @@ def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Looking = L
     Parameters
     ----------
     resolved
-        Show resolved records instead.
+        List resolved records instead.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_orphans, at.project_id, resolved=resolved or None))
@@ -39,14 +39,14 @@ def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Looking = L
 
 @app.command
 def resolve(orphan: str, /, *, reason: str, common: Changing = Changing()) -> None:
-    """Mark a node as clean after you inspected it. It can then be used again.
+    """Resolve an orphan record after you inspected the node and found it clean. The node can then be used again.
 
     Example: gpuaas orphan resolve orph_01hx… --reason "wiped it by hand"
 
     Parameters
     ----------
     orphan
-        Its id, see `gpuaas orphan list`.
+        Id of the orphan record, see `gpuaas orphan list`.
     reason
         What you found and did; recorded in the audit trail.
     """

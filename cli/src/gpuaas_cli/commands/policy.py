@@ -19,13 +19,13 @@ from ..session import Session, session
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import EffectiveView, FieldView, PolicyView
 
-app = App(name="policy", help="What may be deployed where.")
+app = App(name="policy", help="Manage policies: what may be deployed where.")
 Level = Literal["platform", "tenant", "project"]
 
 
 @app.command(name="show")
 def show_effective(*, app: str | None = None, common: Looking = Looking()) -> None:
-    """The effective policy of the project.
+    """Show the effective policy of the project.
 
     Example: gpuaas policy show --project red
     Example: gpuaas policy show --project red --app slurm
@@ -63,7 +63,7 @@ def _left(field: FieldView) -> str:
 
 @app.command
 def explain(field: str, value: str, *, app: str | None = None, common: Looking = Looking()) -> None:
-    """Whether a value is allowed in the project, and which policy decided.
+    """Explain whether a value is allowed in the project, and which policy decides.
 
     Example: gpuaas policy explain regions eu-west --project red
     Example: gpuaas policy explain operating_modes platform_managed --app slurm
@@ -90,7 +90,7 @@ def explain(field: str, value: str, *, app: str | None = None, common: Looking =
 
 @app.command(name="list")
 def list_policies(*, level: Level = "project", tenant: str | None = None, common: Looking = Looking()) -> None:
-    """The policies of the platform, the tenant or the project (--level).
+    """List the policies of the platform, the tenant or the project (--level).
 
     Example: gpuaas policy list --project red
     Example: gpuaas policy list --level tenant
@@ -126,7 +126,7 @@ def set_policy(
     tenant: str | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Create a policy, or replace the policy of this name. A policy can only restrict.
+    """Create a policy, or replace the policy of this name. A policy can only restrict what is allowed.
 
     Example: gpuaas policy set eu-only --level tenant --only regions=eu-west,eu-north --reason "data stays in the EU"
     Example: gpuaas policy set no-a100 --project red --deny skus=a100-80g
@@ -139,15 +139,15 @@ def set_policy(
     level
         platform, tenant or project.
     only
-        FIELD=VALUE,VALUE: allow only these. FIELD= allows nothing. May be repeated.
+        FIELD=VALUE,VALUE: allow only these values. FIELD= allows no value. May be repeated.
     deny
-        FIELD=VALUE,VALUE: deny these, whatever other policies allow.
+        FIELD=VALUE,VALUE: deny these values, whatever other policies allow.
     enable_managed
-        Platform only: apps that the platform operates itself.
+        Platform only: name of an app that the platform may operate itself.
     file
         Read the rules from a JSON file; `-` for standard input.
     reason
-        Shown with every refusal.
+        Shown with every request that the policy refuses.
     tenant
         Name or id of the tenant, with --level tenant; not needed if you belong to one tenant.
     """

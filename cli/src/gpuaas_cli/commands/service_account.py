@@ -17,7 +17,7 @@ from ..session import Session, pick, session
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import ServiceAccountView
 
-app = App(name="service-account", help="The project's service accounts and their keys.")
+app = App(name="service-account", help="Manage the service accounts of the project and their keys.")
 
 
 def _account(at: Session, name: str) -> ServiceAccountView:
@@ -27,7 +27,7 @@ def _account(at: Session, name: str) -> ServiceAccountView:
 
 @app.command(name="list")
 def list_accounts(*, common: Looking = Looking()) -> None:
-    """The service accounts, their roles and their last sign-in.
+    """List the service accounts of the project, their roles and their last sign-in.
 
     Example: gpuaas service-account list --project red
     """
@@ -66,7 +66,7 @@ def create(
     identity
         The identity file to write, readable by its owner only.
     role
-        Its role in the project. May be repeated.
+        Role of the account in the project. May be repeated.
     """
     with session(common) as at:
         fresh = sdk.ServiceAccount.generate(project_id=at.project_id, api=at.api)
@@ -94,7 +94,7 @@ def _used(one: object) -> str:
 
 @app.command
 def keys(name: str, *, common: Looking = Looking()) -> None:
-    """The keys of an account and their last use.
+    """List the keys of a service account and when each key was last used.
 
     Example: gpuaas service-account keys slurm-controller --project red
 
@@ -115,7 +115,7 @@ def keys(name: str, *, common: Looking = Looking()) -> None:
 def rotate(
     name: str, *, identity: Annotated[Path, Parameter(name="--identity")], common: Changing = Changing()
 ) -> None:
-    """Create a new key and write it to the account's identity file. The old key keeps working until you retire it.
+    """Create a new key and write it to the account's identity file. The old key stays valid until you retire it.
 
     Example: gpuaas service-account rotate slurm-controller --identity /etc/gpuaas/identity.json --project red
 
@@ -148,7 +148,7 @@ def rotate(
 
 @app.command(name="retire-key")
 def retire_key(name: str, key: str, *, common: Destroying = Destroying()) -> None:
-    """Retire a key. It can no longer sign in, and its tokens stop working at once.
+    """Retire a key of a service account. The key and the tokens issued for it stop working at once.
 
     Example: gpuaas service-account retire-key slurm-controller key_01h… --project red
 
@@ -169,7 +169,7 @@ def retire_key(name: str, key: str, *, common: Destroying = Destroying()) -> Non
 
 @app.command
 def disable(name: str, *, common: Destroying = Destroying()) -> None:
-    """Block an account at once. Its tokens stop working and it cannot sign in.
+    """Disable a service account. It can no longer sign in, and its tokens stop working at once.
 
     Example: gpuaas service-account disable slurm-controller --project red
 
@@ -184,7 +184,7 @@ def disable(name: str, *, common: Destroying = Destroying()) -> None:
 
 @app.command
 def enable(name: str, *, common: Changing = Changing()) -> None:
-    """Allow an account to sign in again.
+    """Re-enable a service account, so that it can sign in again.
 
     Example: gpuaas service-account enable slurm-controller --project red
 
@@ -199,7 +199,7 @@ def enable(name: str, *, common: Changing = Changing()) -> None:
 
 @app.command
 def delete(name: str, *, common: Destroying = Destroying()) -> None:
-    """Delete an account with its keys, tokens and roles. Its name stays in the audit trail.
+    """Delete a service account with its keys, tokens and roles. Its name stays in the audit trail.
 
     Example: gpuaas service-account delete old-controller --project red
 

@@ -27,10 +27,10 @@ def ssh(
     print_: Annotated[bool, Parameter(name="--print", negative=(), show_default=False)] = False,
     common: Changing = Changing(),
 ) -> int:
-    """Open a shell on the host of a member, or run a command there. The exit code is ssh's.
+    """Open a shell on the host of a member, or run a command on the host. The exit code is the exit code of ssh.
 
-    You are an unprivileged user there. Processes you start end with the session. The session is listed by
-    `gpuaas grant list` and can be ended with `gpuaas grant revoke`.
+    You are an unprivileged user on the host. Processes that you start end with the session. `gpuaas grant list` lists
+    the session, and `gpuaas grant revoke` ends it.
 
     Example: gpuaas ssh train controller/0
     Example: gpuaas ssh train worker/1 -- nvidia-smi
@@ -43,8 +43,8 @@ def ssh(
     tty
         Allocate a terminal for the command.
     print_
-        Print the ssh command instead of running it. Its key and certificate stay on disk; the certificate is valid for
-        one session within five minutes.
+        Print the ssh command instead of running it. The key and the certificate stay on disk; the certificate is valid
+        for one session within five minutes.
     """
     ssh_exec.check_programs()
     with ssh_exec.private_folder(kept=print_) as folder:

@@ -12,7 +12,7 @@ from ..options import Changing, Common, Flag, Looking, Tenant
 from ..session import session
 
 app = App(
-    name="ssh-authority", help="The tenant's SSH certificate authorities: user certificates and host certificates."
+    name="ssh-authority", help="Rotate the SSH certificate authorities of the tenant (user and host certificates)."
 )
 Purpose = Literal["user", "host"]
 
@@ -29,7 +29,7 @@ def _show(common: Common, found: AuthoritiesView) -> None:
 
 @app.command(name="list")
 def list_authorities(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The authorities, and which nodes still need an old one.
+    """List the SSH authorities of the tenant, and which nodes still use an old authority.
 
     Example: gpuaas ssh-authority list
     """
@@ -39,7 +39,7 @@ def list_authorities(*, tenant: Tenant = None, common: Looking = Looking()) -> N
 
 @app.command
 def rotate(purpose: Purpose, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Start a rotation. The new authority signs once every node trusts it; then the old one is retired.
+    """Rotate an SSH authority: the new authority signs once every node trusts it; then the old authority is retired.
 
     Example: gpuaas ssh-authority rotate user
 
@@ -61,7 +61,7 @@ def finish(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Advance the rotation of an SSH authority now. This happens automatically once every node has followed.
+    """Advance the rotation of an SSH authority now. It advances automatically once every node trusts the new authority.
 
     Example: gpuaas ssh-authority finish user --force
 
@@ -70,7 +70,8 @@ def finish(
     purpose
         `user` or `host`.
     force
-        Advance even if nodes have not followed (`ssh-authority list` names them): they are locked out until they do.
+        Advance although some nodes do not trust the new authority yet (`ssh-authority list` names these nodes). Access
+        to a node fails until it does.
     """
     with session(common) as at:
         asked = {"purpose": purpose, "force": force or None}

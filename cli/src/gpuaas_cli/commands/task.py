@@ -12,12 +12,12 @@ from ..options import Looking, Tenant
 from ..session import session
 from .node import node_id
 
-app = App(name="task", help="The tasks of a node.")
+app = App(name="task", help="List and show the tasks of a node.")
 
 
 @app.command(name="list")
 def list_tasks(node: str, /, *, state: str | None = None, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The tasks of a node, oldest first.
+    """List the tasks of a node, oldest first.
 
     Example: gpuaas task list gpu-box-1
     Example: gpuaas task list gpu-box-1 --state failed
@@ -27,7 +27,7 @@ def list_tasks(node: str, /, *, state: str | None = None, tenant: Tenant = None,
     node
         Name or id of the node.
     state
-        Only tasks in this state: queued, running, succeeded, failed, refused, interrupted, expired or canceled.
+        List only tasks in this state: queued, running, succeeded, failed, refused, interrupted, expired or canceled.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_node_tasks, node_id(at, node, tenant), state=state))
@@ -42,7 +42,7 @@ def list_tasks(node: str, /, *, state: str | None = None, tenant: Tenant = None,
 
 @app.command(name="show")
 def show_task(node: str, task: str, /, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """One task and its result.
+    """Show a task and its result.
 
     Example: gpuaas task show gpu-box-1 task_01hx…
 
@@ -51,7 +51,7 @@ def show_task(node: str, task: str, /, *, tenant: Tenant = None, common: Looking
     node
         Name or id of the node.
     task
-        Its id, see `gpuaas task list`.
+        Id of the task, see `gpuaas task list`.
     """
     with session(common) as at:
         found = at.client.get_node_task(node_id(at, node, tenant), task)

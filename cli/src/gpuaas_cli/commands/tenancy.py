@@ -19,13 +19,13 @@ from ..wait import print_next
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import PrincipalView, TenantView
 
-tenant_app = App(name="tenant", help="The tenants of the platform.")
-project_app = App(name="project", help="The projects of a tenant.")
-user_app = App(name="user", help="The users of a tenant.")
+tenant_app = App(name="tenant", help="List, show and create tenants.")
+project_app = App(name="project", help="List, show and create projects.")
+user_app = App(name="user", help="List, create, disable and enable users of a tenant.")
 
 
 def about(*, common: Looking = Looking()) -> None:
-    """The version, features and retention periods of a platform. Needs no sign-in.
+    """Show the version, features and retention periods of a platform. Works without sign-in.
 
     Example: gpuaas about --api https://gpu.example
     """
@@ -49,7 +49,7 @@ def _text(value: object) -> str:
 
 @tenant_app.command(name="list")
 def list_tenants(*, common: Looking = Looking()) -> None:
-    """The tenants you can see.
+    """List the tenants you can see.
 
     Example: gpuaas tenant list
     """
@@ -72,7 +72,7 @@ def _tenants(at: Session) -> list[TenantView]:
 
 @tenant_app.command(name="show")
 def show_tenant(tenant: Tenant = None, /, *, common: Looking = Looking()) -> None:
-    """One tenant.
+    """Show a tenant.
 
     Example: gpuaas tenant show acme
     """
@@ -85,14 +85,14 @@ def show_tenant(tenant: Tenant = None, /, *, common: Looking = Looking()) -> Non
 
 @tenant_app.command(name="create")
 def create_tenant(name: str, /, *, title: str | None = None, common: Changing = Changing()) -> None:
-    """Platform administrators: create a tenant.
+    """Create a tenant (platform administrators).
 
     Example: gpuaas tenant create acme --title "Acme Corporation"
 
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        The tenant's name: lowercase letters, digits and hyphens.
     title
         Display name. Default: the name.
     """
@@ -109,7 +109,7 @@ def create_tenant(name: str, /, *, title: str | None = None, common: Changing = 
 
 @project_app.command(name="list")
 def list_projects(*, common: Looking = Looking()) -> None:
-    """The projects you can see, of all your tenants.
+    """List the projects you can see, in all your tenants.
 
     Example: gpuaas project list
     """
@@ -123,7 +123,7 @@ def list_projects(*, common: Looking = Looking()) -> None:
 
 @project_app.command(name="show")
 def show_project(*, common: Looking = Looking()) -> None:
-    """The current project, or the project named with --project.
+    """Show the current project, or the project named with --project.
 
     Example: gpuaas project show --project red
     """
@@ -146,7 +146,7 @@ def create_project(
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        The project's name: lowercase letters, digits and hyphens.
     title
         Display name. Default: the name.
     """
@@ -160,7 +160,7 @@ def create_project(
 
 @user_app.command(name="list")
 def list_users(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The users of a tenant.
+    """List the users of a tenant.
 
     Example: gpuaas user list
     """
@@ -194,7 +194,7 @@ def create_user(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Create a user with a password you choose. Prefer `gpuaas iam invite`: the user chooses the password.
+    """Create a user with a password that you choose. Prefer `gpuaas iam invite`: the invited user chooses the password.
 
     Example: gpuaas user create ada@example.com --name Ada --password-stdin < password
 
@@ -219,28 +219,28 @@ def create_user(
 
 @user_app.command
 def disable(who: str, /, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Sign a user out everywhere and block sign-in.
+    """Disable a user: end all sessions of the user and block sign-in.
 
     Example: gpuaas user disable ada@example.com
 
     Parameters
     ----------
     who
-        E-mail, name or id.
+        E-mail address, name or id of the user.
     """
     return _decide("disable_user", who, tenant, common, "is signed out and disabled")
 
 
 @user_app.command
 def enable(who: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Allow a user to sign in again.
+    """Re-enable a user, so that the user can sign in again.
 
     Example: gpuaas user enable ada@example.com
 
     Parameters
     ----------
     who
-        E-mail, name or id.
+        E-mail address, name or id of the user.
     """
     return _decide("enable_user", who, tenant, common, "may sign in again")
 

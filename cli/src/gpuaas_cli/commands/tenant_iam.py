@@ -19,7 +19,7 @@ def add_commands(app: App) -> None:
 
 
 def bindings(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """All role bindings of the tenant and its projects.
+    """List all role bindings of the tenant and its projects.
 
     Example: gpuaas iam bindings --tenant acme
     """
@@ -32,14 +32,14 @@ def bindings(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
 
 
 def create_role(name: str, /, *permissions: str, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Create a custom role. It can only contain permissions that you have.
+    """Create a custom role. A role can only contain permissions that you have.
 
     Example: gpuaas iam create-role night-shift apps.instance.read apps.instance.restart
 
     Parameters
     ----------
     name
-        Lowercase letters, digits and hyphens.
+        The role's name: lowercase letters, digits and hyphens.
     permissions
         Permission keys, for example apps.instance.read.
     """
@@ -53,7 +53,7 @@ def create_role(name: str, /, *permissions: str, tenant: Tenant = None, common: 
 
 
 def delete_role(name: str, /, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Delete a custom role.
+    """Delete a custom role that is not bound to any account.
 
     Example: gpuaas iam delete-role night-shift
 
@@ -71,7 +71,7 @@ def delete_role(name: str, /, *, tenant: Tenant = None, common: Destroying = Des
 
 
 def invitations(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The invitations of the tenant and their state.
+    """List the invitations of the tenant and their states.
 
     Example: gpuaas iam invitations
     """
@@ -84,14 +84,14 @@ def invitations(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
 
 
 def revoke_invitation(invitation: str, /, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Revoke an invitation. Its token stops working.
+    """Revoke an invitation. The token of the invitation stops working.
 
     Example: gpuaas iam revoke-invitation inv_01h…
 
     Parameters
     ----------
     invitation
-        Its id, see `gpuaas iam invitations`.
+        Id of the invitation, see `gpuaas iam invitations`.
     """
     with session(common) as at:
         gone = at.client.revoke_invitation(at.tenant_id(tenant), invitation)

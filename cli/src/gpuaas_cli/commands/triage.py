@@ -18,9 +18,9 @@ COLOURS = {"error": "red", "warning": "yellow", "debug": "dim"}
 
 
 def triage(what: str, /, *, common: Looking = Looking()) -> None:
-    """Everything recorded under a correlation id, in order, and what to do about it.
+    """Show everything recorded under a correlation id, in order, and what to do.
 
-    The id is in every error, operation and event. You see what your permissions allow.
+    Every error, operation and event contains its correlation id. The output contains what your permissions allow.
 
     Example: gpuaas triage cor-5f2c0a7e91d34b
     Example: gpuaas triage train
