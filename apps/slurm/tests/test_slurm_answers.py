@@ -135,8 +135,8 @@ def test_a_full_disk_is_recognised_behind_any_failure(output: str) -> None:
     [
         ("error: Munge decode failed: Rewound credential", "clock_wrong", "clocks of gpu2"),
         ("error: Munge decode failed: Expired credential\nslurm: error: Protocol authentication error", "clock_wrong", "clock"),
-        ("error: Munge decode failed: Invalid credential", "keys_differ", "another munge key"),
-        ("slurm_load_node: Protocol authentication error", "keys_differ", "another munge key"),
+        ("error: Munge decode failed: Invalid credential", "keys_differ", "different munge key"),
+        ("slurm_load_node: Protocol authentication error", "keys_differ", "different munge key"),
         ("slurm_load_partitions: Zero Bytes were transmitted or received", "keys_differ", "reject each other"),
         ("inval gres/gpu count reported lower than configured (1 < 2)", "gpus_missing", "fewer GPUs"),
         ("error: mysql_real_connect failed: 2002 Can't connect to local server through socket", "accounting_not_ready", "MariaDB"),

@@ -9,53 +9,61 @@ from gpuaas_sdk.host_steps.errors import RETRY, Failures, Meaning
 from gpuaas_sdk.host_steps.validate import BadWord
 
 NEW_KEY = (
-    "Restart the worker (`gpuaas member restart`), or the instance if it is the controller's host: it gets a new key"
+    "Restart the worker (`gpuaas member restart`), or the instance if the host is the controller's: the host gets a"
+    " new key"
 )
-RETRY_UPDATE = "then run `gpuaas operation retry {operation}`; or update the instance with the inputs it had."
+RETRY_UPDATE = "then run `gpuaas operation retry {operation}`; or update the instance with its former inputs."
 WAYS_OUT: dict[str, tuple[str, bool]] = {
     "package_missing": (
-        "Install the named packages on the host, or give the platform a package set (`gpuaas-slurm packages build`), "
-        + RETRY,
+        "Install the packages that the message names, or build a package set (`gpuaas-slurm packages build`), " + RETRY,
         True,
     ),
     "packages_not_delivered": (
-        "See `gpuaas task list NODE`; check that the agent runs there and the artifact's source answers, " + RETRY,
+        "Check that the node's agent runs and the artifact's source is reachable (`gpuaas task list NODE`), " + RETRY,
         True,
     ),
     "clock_wrong": ("Set the host's clock (for example with `timedatectl set-ntp true`), " + RETRY, True),
-    "preflight_failed": ("Fix what the message names on the host, or choose another allocation, " + RETRY, True),
+    "preflight_failed": ("Fix the problem that the message names, or choose another allocation, " + RETRY, True),
     "gpus_missing": ("Restore the GPU and its driver, or remove the worker, " + RETRY, True),
     "port_in_use": ("Stop the program that uses the port, " + RETRY, True),
     "keys_differ": (f"{NEW_KEY}; {RETRY}", True),
-    "accounting_not_ready": ("Read the last lines of slurmdbd and MariaDB in the evidence, " + RETRY, True),
+    "accounting_not_ready": (
+        "Read the last log lines of slurmdbd and MariaDB in the evidence, fix the cause, " + RETRY,
+        True,
+    ),
     "job_proof_failed": ("Read the job's output in the evidence, repair the host, " + RETRY, True),
     "cluster_name_fixed": (
-        "Update the instance with the name the cluster has. For another name, decommission it and deploy a new one.",
+        "Update the instance with the cluster's current name. For another name, decommission the instance and deploy a "
+        "new instance.",
         False,
     ),
     "drained_by_person": ("Ask the person who drained the worker in Slurm to undrain it, " + RETRY, True),
     "settings_refused": (
-        "Update the instance with other values (`gpuaas instance update`); until then the former ones apply.",
+        "Update the instance with other values (`gpuaas instance update`); until then the former values apply.",
         False,
     ),
     "controller_version": (
-        "Run that version of the controller for this project instead of this one, " + RETRY,
+        "Run the controller version that the message names for this project, " + RETRY,
         True,
     ),
-    "partition_in_use": ("Wait for these jobs, move or cancel them, " + RETRY_UPDATE, True),
-    "workers_busy": ("Wait for these jobs, or drain the workers first (`gpuaas member drain`), " + RETRY_UPDATE, True),
+    "partition_in_use": ("Wait until the jobs in the message end, or move or cancel them, " + RETRY_UPDATE, True),
+    "workers_busy": (
+        "Wait until the jobs in the message end, or drain the workers first (`gpuaas member drain`), " + RETRY_UPDATE,
+        True,
+    ),
     "state_unavailable": (
-        "Restore the database or the disk on which the controller keeps its journal (its runbook, section 5), " + RETRY,
+        "Restore the database or the disk on which the controller keeps its journal (section 5 of its runbook), "
+        + RETRY,
         True,
     ),
 }
 UNREACHABLE_MEMBER = (
-    "Bring the host back and run `gpuaas operation retry {operation}`. If it is a worker's host and lost for good:"
-    ' `gpuaas member VERB … --host-is-gone --reason "…"` removes the worker without its host.'
+    "Bring the host back, then run `gpuaas operation retry {operation}`. If a worker's host is lost for good:"
+    ' `gpuaas member VERB … --host-is-gone --reason "…"` removes the worker without access to its host.'
 )
 UNREACHABLE_TEARDOWN = (
-    "Bring the host back and run `gpuaas operation retry {operation}`. If it never comes back: `gpuaas operation"
-    ' abandon {operation} --reason "…"`, which leaves an orphan record for every machine.'
+    "Bring the host back, then run `gpuaas operation retry {operation}`. If the host is lost for good: `gpuaas"
+    ' operation abandon {operation} --reason "…"` ends the teardown and leaves an orphan record for every node.'
 )
 ON_A_RUNNING_CLUSTER = (
     *("stop", "start", "restart", "rotate_keys", "reconfigure", "upgrade", "rollback", "add_member", "drain_member"),
@@ -84,13 +92,13 @@ MEANINGS = (
     Meaning(
         re.compile(r"(Rewound|Expired) credential|clock skew", re.IGNORECASE),
         "clock_wrong",
-        "The clocks of {host} and of the controller's host are too far apart: munge rejects what one of them has signed"
-        " on the other.",
+        "The clocks of {host} and of the controller's host are too far apart, so munge rejects messages between the"
+        " two hosts.",
     ),
     Meaning(
         re.compile(r"Invalid credential|Unauthorized credential|Protocol authentication error", re.IGNORECASE),
         "keys_differ",
-        "{host} has another munge key than the rest of the cluster, so they reject each other.",
+        "{host} has a different munge key from the rest of the cluster, so the hosts reject each other's messages.",
     ),
     Meaning(
         re.compile(r"gres/gpu count (reported lower than configured|too low)|can't stat gres.conf file", re.IGNORECASE),
@@ -100,12 +108,12 @@ MEANINGS = (
     Meaning(
         re.compile(r"Zero Bytes were transmitted", re.IGNORECASE),
         "keys_differ",
-        "{host} and the controller's host reject each other's messages: another munge key, or a clock that is far off.",
+        "{host} and the controller's host reject each other's messages: their munge keys or clocks differ.",
     ),
     Meaning(
         re.compile(r"mysql_real_connect failed|Can't connect to (local )?(MySQL )?server", re.IGNORECASE),
         "accounting_not_ready",
-        "MariaDB on {host} does not answer, so slurmdbd cannot keep accounting records.",
+        "MariaDB on {host} does not answer, so slurmdbd cannot store accounting records.",
     ),
 )
 
