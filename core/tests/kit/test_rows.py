@@ -64,8 +64,7 @@ def test_an_insert_that_conflicts_writes_nothing(tx):
     for number in range(3):
         assert query.first(tx, id=f"new{number}", size=7) == WindowRow(f"new{number}", 7)
         assert query.first(tx, id="w3", size=7) is None
-        rows = [{"id": one, "size": 1} for one in ("w1", f"many{number}", "w2")]
-        assert command.many(tx, rows) == 1
+        assert [command.run(tx, id=one, size=1) for one in ("w1", f"many{number}", "w2")] == [0, 1, 0]
     assert WINDOWS.where(windows.c.id == "w3").one(tx) == WindowRow("w3", 3)
 
 

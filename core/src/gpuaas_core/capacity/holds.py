@@ -42,7 +42,8 @@ def hold(tx: Connection, allocation_ids: Collection[str], holder: Holder) -> boo
         {"allocation_id": allocation, "holder_kind": holder.kind, "holder_id": holder.id}
         for allocation in sorted(allocation_ids)
     ]
-    return _add(tx.dialect.name).many(tx, rows) == len(rows)
+    add = _add(tx.dialect.name)
+    return all(add.run(tx, **row) for row in rows)
 
 
 def release(tx: Connection, holder: Holder, *, keep: Collection[str] = ()) -> None:

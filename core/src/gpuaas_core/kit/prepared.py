@@ -65,11 +65,12 @@ class Prepared:
         plan = self._plan(tx, values)
         return plan.run(tx, values) if plan else None
 
-    def run_many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> int | None:
-        """Run the statement for all rows through the driver and return how many rows changed; None if SQLAlchemy has
-        to send it."""
+    def run_many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> bool:
+        """Run the statement for all rows through the driver; return False if SQLAlchemy has to send the statement."""
         plan = self._plan(tx, {})
-        return plan.run_many(tx, rows) if plan else None
+        if plan:
+            plan.run_many(tx, rows)
+        return plan is not None
 
     def text(self, dialect: Dialect, values: Mapping[str, object]) -> "Text":
         """Return the text of a query without list parameters, for PostgreSQL's own protocol."""
@@ -282,11 +283,8 @@ class _Plan:
         cursor.close()
         return changed
 
-    def run_many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> int:
-        cursor = self._execute(tx, [self._parameters(row) for row in rows], many=True)
-        changed = cursor.rowcount
-        cursor.close()
-        return changed
+    def run_many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+        self._execute(tx, [self._parameters(row) for row in rows], many=True).close()
 
     def _parameters(self, values: Mapping[str, object]) -> Parameters:
         if self._as_given:

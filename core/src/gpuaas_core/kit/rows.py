@@ -176,10 +176,10 @@ class Command:
         changed = self._prepared.run(tx, values)
         return tx.execute(self.statement, values).rowcount if changed is None else changed
 
-    def many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> int:
-        """Run the statement for all these rows and return how many rows changed."""
-        changed = self._prepared.run_many(tx, rows)
-        return tx.execute(self.statement, [dict(row) for row in rows]).rowcount if changed is None else changed
+    def many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+        """Run the statement for all these rows. How many rows changed is not known: some drivers do not count them."""
+        if not self._prepared.run_many(tx, rows):
+            tx.execute(self.statement, [dict(row) for row in rows])
 
 
 class WriteQuery(Generic[R]):
