@@ -1,4 +1,5 @@
-"""Checks whether policy lets a project deploy a version, and in which modes. Plan and deploy use the same check."""
+"""Checks whether the policies let a project deploy a version, and in which modes. Plan and deploy make the same
+check."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -23,8 +24,8 @@ class Machine(Protocol):
 
 
 def admit(ctx: Context, version: AppVersionRow, machines: Iterable[Machine]) -> list[Overlay]:
-    """Return the policies of all levels, or raise an error if one of them refuses the version or one of the
-    machines."""
+    """Return the policies of all levels. Raise an error if the project's entitlement has expired, or if a policy
+    refuses the version or one of the machines."""
     check_not_expired(ctx.tx, str(ctx.scope.project_id), version.app_slug, ctx.now)
     overlays = overlays_for(ctx.tx, ctx.scope, version.app_slug)
     require(overlays, "apps", version.app_slug)
@@ -39,6 +40,6 @@ def admit(ctx: Context, version: AppVersionRow, machines: Iterable[Machine]) -> 
 
 
 def modes_for(overlays: Sequence[Overlay], version: AppVersionRow, asked: Mapping[str, str | None]) -> Modes:
-    """Return the effective modes of a new instance under these policies; if refused, `refused` has the reason and the
-    caller raises the error."""
+    """Return the effective modes of a new instance under these policies. If a policy refuses the requested modes, no
+    error is raised: `refused` of the result has the reason."""
     return decide_modes(overlays, version.manifest, asked)

@@ -1,4 +1,4 @@
-"""HTTP route to disable an entitlement. Rooms above register a reader of the instances that keep running."""
+"""HTTP route to disable an entitlement. Rooms above register functions that list the instances which keep running."""
 
 from collections.abc import Callable
 
@@ -26,8 +26,8 @@ def register_running(reader: Running) -> None:
     **needs("catalog.entitlement.disable", "project"),
 )
 async def disable_entitlement(call: Caller, project_id: str, app_slug: str) -> Response:
-    """Disable new deploys of the app in the project. `keeps_running` lists the instances that stay until
-    decommissioned."""
+    """Disable new deploys of the app in the project. `keeps_running` lists the instances that keep running until they
+    are decommissioned."""
 
     def disable(ctx: Context) -> DisabledEntitlementView:
         row = service.disentitle(ctx, project_id, app_slug)

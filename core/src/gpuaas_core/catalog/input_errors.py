@@ -1,6 +1,7 @@
 """Turns JSON Schema validation errors into plain sentences. Called by manifest.py.
 
-A form may provide its own message (`x-message`); keywords without a sentence here use the validator's message.
+A schema may provide its own message (`x-message`). Errors of keywords without a sentence here keep the validator's
+message.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +51,7 @@ def _unknown(error: ValidationError, allowed: JsonValue, rules: Json) -> str:
 
 
 def _missing(error: ValidationError, names: JsonValue, _rules: Json) -> str:
-    """Describe a missing input. The validator reports each missing name as an error of its own."""
+    """Describe a missing input in one sentence. The validator reports each missing name as a separate error."""
     name = next((name for name in _each(names) if error.message.startswith(repr(name))), None)
     return f"{name!r} is missing." if name else message(error)
 

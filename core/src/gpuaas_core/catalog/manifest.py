@@ -1,4 +1,5 @@
-"""The manifest: what an app declares to the platform. Validated when a version is added, read when it is deployed."""
+"""The manifest: what an app declares to the platform. It is validated when a version is added, and read when it is
+deployed."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +50,7 @@ def check_manifest(manifest: Json, *, app_slug: str, version: str) -> None:
 
 
 def _is_manifest(value: Json) -> TypeGuard[Manifest]:
-    """Narrow the type of a value that follows the manifest schema; `manifest_types` must match that schema."""
+    """Whether the value follows the manifest schema. The types in `manifest_types` must match that schema."""
     return not list(_validator.iter_errors(value))
 
 
@@ -66,7 +67,8 @@ def check_inputs(manifest: Manifest, inputs: Json) -> None:
 
 @lru_cache(MOST_FORMS)
 def _form(schema: bytes) -> Validator:
-    """Return the validator of a form, by the JSON of its schema: it is built once for all deploys of a version."""
+    """Return the validator for a schema of inputs, given as JSON. It is cached, so it is built once for all deploys of
+    a version."""
     return validator(from_json(schema), registry=_NOTHING_ELSE)
 
 
@@ -87,7 +89,7 @@ def _consistency(manifest: Manifest, app_slug: str, version: str) -> list[dict[s
 
 
 def _component_action_errors(manifest: Manifest) -> list[dict[str, str]]:
-    """Report actions of components that the app does not declare for members."""
+    """Return an error for each action of a component that the manifest does not declare as a member action."""
     declared = {action["key"] for action in manifest.get("actions", ()) if action["target"] == "member"}
     return [
         _error(f"/components/{number}/actions", f"{key!r} is not a member action of this manifest")
@@ -98,7 +100,7 @@ def _component_action_errors(manifest: Manifest) -> list[dict[str, str]]:
 
 
 def _effect_errors(form: Json, effects: Mapping[str, InputEffect]) -> list[dict[str, str]]:
-    """Report input effects that name no input, since they would never be shown."""
+    """Return an error for each input effect that names no input, because the effect would never be shown."""
     return [_error(f"/input_effects/{pointer}", "names no input") for pointer in effects if not _leads(form, pointer)]
 
 
@@ -122,8 +124,8 @@ def _operation_errors(operations: Mapping[str, Timing]) -> list[dict[str, str]]:
 
 
 def _mode_errors(manifest: Manifest) -> list[dict[str, str]]:
-    """Report operating modes without a matching control plane scope and boundary mode, since they could never be
-    deployed."""
+    """Return an error for each operating mode without a matching control plane scope or boundary mode, because the mode
+    could never be deployed."""
     errors: list[dict[str, str]] = []
     declared = {field: declares(manifest, field) for field in DEFAULTS}
     for mode in declared["operating_modes"]:
@@ -134,7 +136,8 @@ def _mode_errors(manifest: Manifest) -> list[dict[str, str]]:
 
 
 def _form_errors(form: Json) -> list[dict[str, str]]:
-    """Report invalid forms. A form is a JSON Schema that refers only to itself: no reference is ever fetched."""
+    """Return the errors of a schema of inputs. It must be a valid JSON Schema that refers only to itself, because
+    references are never fetched."""
     if unreadable := pattern_errors(form):
         return [_error("/inputs_schema", sentence) for sentence in unreadable]
     form = translated({**form})  # as it is used when inputs are checked, so a broken reference is rejected now

@@ -18,7 +18,7 @@ class Component(TypedDict):
 
 
 class PlacementRule(TypedDict):
-    """How many allocations a component needs in a topology, and with which component it shares them."""
+    """The number of allocations that a component needs in a topology, and the component with which it shares them."""
 
     min: int
     max: NotRequired[int | None]

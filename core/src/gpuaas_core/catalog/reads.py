@@ -60,8 +60,7 @@ class VersionWithdrawn(Problem):
 
 
 def declared_backends(tx: Connection) -> set[str]:
-    """Return the runtime backends that deployable apps declare. Publishing an app with a new backend extends the
-    set."""
+    """Return the runtime backends in the manifests of all deployable app versions."""
     manifests: list[Manifest] = list(tx.execute(_DEPLOYABLE_MANIFESTS).scalars())
     return {manifest["runtime_backend"] for manifest in manifests}
 
@@ -81,7 +80,8 @@ def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) 
 
 
 def deployable(tx: Connection, project_id: str, slug: str, version: str | None) -> AppVersionRow:
-    """Return the version to deploy or upgrade to, or raise an error if that is not possible."""
+    """Return the version to deploy or upgrade to; `version` None: the newest. Raise an error if the project is not
+    entitled to the app, or the version is not published or was withdrawn."""
     entitlement = _ENTITLEMENT.first(tx, project=project_id, slug=slug)
     if entitlement is None or not entitlement.enabled:
         raise AppNotEntitled(f"The project is not entitled to the app {slug!r}.")
@@ -94,7 +94,7 @@ def deployable(tx: Connection, project_id: str, slug: str, version: str | None) 
 
 
 def warnings_of(version: AppVersionRow) -> list[str]:
-    """Return the warnings to show before this version is deployed."""
+    """Return the warnings to show before this version is deployed; empty unless it is deprecated."""
     if version.state != "deprecated":
         return []
     return [f"{version.app_slug} {version.version} is deprecated{_because(version)}."]
@@ -138,7 +138,8 @@ def catalog_of(tx: Connection, scope: Scope, now: int) -> list[CatalogEntry]:
 
 
 def newest(tx: Connection, slug: str) -> AppVersionRow | None:
-    """Return the version published last or, if none is published, the newest deprecated one."""
+    """Return the version published last or, if none is published, the newest deprecated version; None if there is
+    neither."""
     for state in DEPLOYABLE:
         if row := _NEWEST.first(tx, slug=slug, state=state):
             return row
@@ -167,8 +168,8 @@ def _why_not(held: EntitlementRow | None, now: int) -> str | None:
 
 
 def _policy_against(tx: Connection, scope: Scope, slug: str, version: AppVersionRow | None) -> str | None:
-    """Return why policy refuses the app on every node, or None. Policies about nodes are checked when nodes are
-    chosen."""
+    """Return why the app cannot be deployed on any node (no published version, or a policy), or None if it can.
+    Policies about nodes are checked when nodes are chosen."""
     if version is None:
         return "no version is published yet"
     overlays = overlays_for(tx, scope, slug)

@@ -72,7 +72,7 @@ async def publish_version(call: Caller, app_slug: str, version: str) -> Response
 async def deprecate_version(
     call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
 ) -> Response:
-    """Deprecate a version. It can still be deployed; plan and catalog warn, with the reason."""
+    """Deprecate a version. It can still be deployed, but plans and the catalog show a warning with the reason."""
     reason = body.reason if body else ""
     return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "deprecate", reason)))
 
@@ -85,14 +85,15 @@ async def deprecate_version(
 async def withdraw_version(
     call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
 ) -> Response:
-    """Withdraw a version permanently: no new deploys and no upgrades to it. Running instances are not affected."""
+    """Withdraw a version permanently: it can no longer be deployed or upgraded to. Running instances are not
+    affected."""
     reason = body.reason if body else ""
     return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "withdraw", reason)))
 
 
 @router.get("/projects/{project_id}/catalog", **needs("catalog.entitlement.read", "project"))
 async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEntry]:
-    """List the apps with whether this project may deploy each one and, if not, the reason."""
+    """List all apps, each with whether this project may deploy the app and, if not, the reason."""
     return Page(items=await call.read(lambda ctx: reads.catalog_of(ctx.tx, ctx.scope, ctx.now)))
 
 
@@ -103,7 +104,7 @@ async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEnt
     **needs("catalog.entitlement.create", "project"),
 )
 async def create_entitlement(call: Caller, project_id: str, body: schemas.CreateEntitlement) -> Response:
-    """Entitle a project, optionally with a policy and an expiry. Disabling an entitlement is part of `instances`."""
+    """Entitle a project to deploy an app, optionally restricted by a policy and with an expiry."""
 
     def enable(ctx: Context) -> schemas.EntitlementView:
         return reads.entitlement_view(ctx.tx, service.entitle(ctx, project_id, body), ctx.now)

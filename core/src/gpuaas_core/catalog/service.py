@@ -71,7 +71,7 @@ def create_version(ctx: Context, slug: str, body: schemas.CreateVersion) -> AppV
 def move_version(ctx: Context, slug: str, version: str, action: str, reason: str = "") -> AppVersionRow:
     """Publish, deprecate or withdraw a version.
 
-    Publishing a published version changes nothing, so an app's release may repeat it.
+    Publishing a published version changes nothing, so the release of an app may publish its version again.
     """
     row = version_row(ctx.tx, slug, version, lock=True)
     ctx.resource_id = f"{slug}/{version}"
@@ -87,9 +87,9 @@ def move_version(ctx: Context, slug: str, version: str, action: str, reason: str
 
 
 def entitle(ctx: Context, project_id: str, body: schemas.CreateEntitlement) -> EntitlementRow:
-    """Enable the entitlement, or enable it again.
+    """Enable the project's entitlement to the app, also if it was disabled before.
 
-    An overlay is kept unless the request has another, so omitting it never widens access.
+    The stored policy (overlay) is kept unless the request has another policy, so omitting it never widens access.
     """
     expires_at = ctx.now + body.expires_in_s * 1000 if body.expires_in_s else None
     row = _set_entitlement(ctx, project_id, body.app_slug, enabled=1, expires_at=expires_at)
@@ -109,7 +109,8 @@ def disentitle(ctx: Context, project_id: str, slug: str) -> EntitlementRow:
 
 
 def expire_entitlements(ctx: Context) -> int:
-    """Emit one event for each expired entitlement. Deploys are refused from the expiry time on, independent of this."""
+    """Disable the expired entitlements, each with an event, and return how many there were. Deploys are refused from
+    the expiry time on, even before this function runs."""
     rows = expired_entitlements(ctx.tx, ctx.now)
     for row in rows:
         mine = (entitlements.c.project_id == row.project_id) & (entitlements.c.app_slug == row.app_slug)

@@ -1,4 +1,5 @@
-"""The lifecycle of an app version. Its manifest never changes; only whether it can be deployed does."""
+"""The lifecycle of an app version. The state decides whether the version can be deployed; the manifest never
+changes."""
 
 from ..kit.lifecycle import Lifecycle
 

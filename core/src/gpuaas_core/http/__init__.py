@@ -1,2 +1,2 @@
-"""The HTTP edge between clients and rooms: verifies callers, opens one transaction per request, replays repeated
-requests and formats answers."""
+"""The HTTP layer between clients and the rooms (packages) of the core: it verifies callers, runs each write in one
+transaction, returns the stored answer to a repeated request, and formats answers."""

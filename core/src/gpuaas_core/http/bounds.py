@@ -1,7 +1,7 @@
-"""Middleware that limits request bodies to 1 MiB, by their announced length and while they arrive.
+"""Middleware that rejects request bodies above 1 MiB, by their Content-Length and by counting the bytes that arrive.
 
-Routes that receive content (artifacts) declare a larger limit. Only the correlation id is handled before this
-middleware, so that a flood of large requests costs no database access.
+Routes that receive content (artifacts) declare a larger limit. Only the middleware for correlation ids runs before this
+one, so that a flood of large requests costs no database access.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class Bounded:
 
 
 class _Counting:
-    """Counts the received bytes of one request, and answers with an error once they exceed the limit."""
+    """Counts the received bytes of one request, and answers with 413 once the bytes exceed the limit."""
 
     def __init__(self, app: ASGIApp, most: int, scope: Scope, receive: Receive, send: Send) -> None:
         self.app, self.most, self.scope, self._receive, self._send = app, most, scope, receive, send

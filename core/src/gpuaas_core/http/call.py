@@ -1,5 +1,5 @@
-"""One HTTP request after its caller was verified. Routes receive it as `Caller`; services and other layers never see
-HTTP.
+"""The `Call`: one HTTP request with its verified caller and its transactions. Route handlers receive it as `Caller`;
+services and other layers never see HTTP.
 
 Order of checks, by contract: authenticate, authorize, replay, (validate), execute. A write is one transaction that
 contains the change, its events, its audit row and the stored answer for repeats.
@@ -63,7 +63,7 @@ class Marks(TypedDict):
 
 
 class Returns(TypedDict):
-    """The response model of a route whose function returns a plain `Response`."""
+    """A keyword argument for route decorators: the response model of a handler that returns a plain `Response`."""
 
     response_model: type[BaseModel] | UnionType
 
@@ -97,9 +97,9 @@ class Platform:
 
 
 def needs(key: str, scope: str = "platform", *, keyed: bool = True) -> Marks:
-    """Declare the permission key of a route, and which path parameter is the scope it is checked in.
+    """Declare the permission that a route needs, and the path parameter that names the scope in which it is checked.
 
-    `keyed=False`: an external protocol without Idempotency-Key, whose body the route parses itself.
+    `keyed=False`: for a route of an external protocol. It takes no Idempotency-Key and parses its body itself.
     """
     marks: dict[str, JsonValue] = {"x-permission": key, "x-scope": scope}
     return {"openapi_extra": marks if keyed else {**marks, KEYLESS: True}}
@@ -151,15 +151,16 @@ class Call:
         return token
 
     async def admit(self) -> None:
-        """Authenticate and authorize the caller before the body is parsed. A refusal is audited in a transaction of
-        its own."""
+        """Authenticate and authorize the caller before the body is parsed, or raise an error. A public route needs
+        neither. A refusal is audited in a separate transaction."""
         if self.permission == PUBLIC:
             return
         token = self.token
         await self._recorded(self.platform.db.read(lambda tx: self._admit(tx, token)))
 
     async def verified_by_reading(self, work: Awaitable[Response]) -> Response:
-        """Let the first `read` of a handler authenticate and authorize the caller, in its own transaction."""
+        """Await the handler `work`, whose first `read` also verifies the caller, in the same transaction. Raise
+        RuntimeError if the handler read nothing."""
         self._recheck = self.permission != PUBLIC
         try:
             response = await work
@@ -171,8 +172,8 @@ class Call:
         return response
 
     async def note_visit(self) -> None:
-        """Audit a read under break-glass or a delegation and renew a console session; called once per request, also
-        for streams."""
+        """Audit the request if it is a read under break-glass or a delegation, and renew its console session if that is
+        due. Called once per request, also for streams."""
         if self.via and self.request.method == "GET":
             await self.platform.db.write(lambda tx: self.context(tx).flush())
         renewals = self.platform.renewals
@@ -192,15 +193,16 @@ class Call:
 
     @property
     def keyed(self) -> bool:
-        """Whether the request has an Idempotency-Key. It is optional where a precondition (If-Match) already guards
-        the request."""
+        """Whether the request has an Idempotency-Key. The key is optional where a precondition (If-Match) already
+        guards the request."""
         return "idempotency-key" in self.request.headers
 
     async def wait(self, topic: str, seconds: float, *, due_at: int | None = None) -> None:
-        """Wait until the topic is notified, the caller's rights change, `due_at` is reached or the session expires.
+        """Wait at most `seconds` until the topic is notified, the caller's rights change, `due_at` is reached or the
+        session expires.
 
-        `due_at`: when the answer may change by itself. The read that follows rejects a caller who has lost the
-        permission meanwhile, before it returns anything.
+        `due_at`: the time at which the answer may change without a notification. The next read rejects a caller who has
+        lost the permission meanwhile, before it returns anything.
         """
         moments = [moment for moment in (due_at, self.principal.session_ends_at) if moment is not None]
         for moment in moments:
@@ -213,7 +215,7 @@ class Call:
 
     @property
     def rights_topics(self) -> list[str]:
-        """Wake-up topics for changes of rights: of the caller, of the caller's delegators and of this scope."""
+        """The wake-up topics for changes of the rights of the caller, of the caller's delegators and in this scope."""
         lenders = [grant.lender.id for grant in self.principal.grants]
         return [rights_topic(id) for id in {self.principal.id, *lenders, *(place[1] for place in self.scope.chain)}]
 
@@ -250,8 +252,8 @@ class Call:
         self._show_scope()
 
     def _show_scope(self) -> None:
-        """Add tenant and project to the request log. Called only for visible scopes: a tenant must not see guesses
-        of strangers."""
+        """Add the tenant and project of the request to the request log. Called only if the caller may see the scope: a
+        tenant must not see requests of strangers who guess ids."""
         if self.seen:
             self.seen.tenant_id, self.seen.project_id = self.scope.tenant_id, self.scope.project_id
 
@@ -277,7 +279,8 @@ class Call:
     async def read(self, fn: Callable[[Context], T], *, deliver: bool = False) -> T:
         """Run `fn` in a read transaction and return its result.
 
-        `deliver`: authorize the caller again before a result is returned, for requests that have waited a long time.
+        `deliver`: authorize the caller again before a non-empty result is returned, for requests that have waited a
+        long time.
         """
         self.heard = self.platform.wakeups.sequence  # notifications during this read must not be missed
 
@@ -296,8 +299,8 @@ class Call:
         return result
 
     def _read(self, transaction: Callable[[Connection], T]) -> Awaitable[T]:
-        """Run a read; the statements of one that verifies its caller depend on the request alone and can be sent
-        ahead."""
+        """Run a read transaction. If it also verifies the caller and the URL has no query, its statements depend only
+        on the path and the token, and are sent ahead (`ReadAhead`)."""
         if not self._recheck or self.request.scope["query_string"]:
             return self.platform.db.read(transaction)
         inputs = {**self.request.path_params, "token": hashlib.sha256(self.token.encode()).hexdigest()}
@@ -315,11 +318,12 @@ class Call:
         repeats: bool = True,
         audited: bool = True,
     ) -> Response:
-        """Run `fn` in one write transaction, with its events, its audit row and the stored answer, and return the
-        response.
+        """Run `fn` in one write transaction that also stores its events, its audit row and its answer, and return the
+        response. A repeated request gets the stored answer.
 
-        `repeats=False`: the request is idempotent, so no answer is stored. `finish` adds secrets that must not be
-        stored. An answer without content ("no work") is never stored, because a repeated request may find work.
+        `repeats=False`: the request is idempotent, so no answer is stored. `finish` adds secrets to the response;
+        secrets are not stored. An answer without content ("no work") is never stored, because a repeated request may
+        find work.
         """
         key = self._request_key() if repeats else None
         topics: set[str] = set()
@@ -353,8 +357,8 @@ class Call:
         return answer.response(finish)
 
     async def _recorded(self, work: Awaitable[T]) -> T:
-        """Await the transaction. If it was refused and therefore rolled back, audit the refusal in a transaction of
-        its own."""
+        """Await the transaction. On `Denied`, audit the refusal in a separate transaction, because the first was rolled
+        back; on `NotFound`, schedule an audit row for the owner of the resource. Both errors are raised again."""
         try:
             return await work
         except Denied as refusal:
@@ -394,8 +398,8 @@ class Call:
         await self.platform.db.write(lambda tx: audit_log.append(tx, entry, now=self.now, **ids))
 
     def _aimed_at(self, tx: Connection) -> Scope | None:
-        """Return the scope that the request aimed at: the one in the path, or that of the first resource outside of
-        it."""
+        """Return the scope that the request tried to change: the scope in the path if the caller was refused there,
+        otherwise that of the first resource in the path that belongs to another scope, or None."""
         if not self._admitted:
             return self.scope
         find = self.platform.owner_of
@@ -410,8 +414,8 @@ class Call:
         )
 
     def check_key(self) -> str:
-        """Return the Idempotency-Key, or raise an error. Every POST needs a key, also where repeating it would be
-        harmless."""
+        """Return the Idempotency-Key of the request; raise KeyMissing if it is missing or malformed. Every POST needs a
+        key, even if repeating the request would be harmless."""
         key = self.request.headers.get("idempotency-key", "")
         if not re.fullmatch(requests.KEY_PATTERN, key):
             raise requests.KeyMissing("This request needs an Idempotency-Key header.")
@@ -475,7 +479,8 @@ async def _polling(request: Request) -> Call:
 
 
 async def verify(request: Request) -> None:
-    """Authenticate and authorize the caller of a request that was rejected before its handler did so."""
+    """Authenticate and authorize the caller unless that was done before, for a request that was rejected before its
+    handler ran. Raise an error if the caller is refused."""
     if VERIFIED not in request.scope:
         await Call(request).admit()
 

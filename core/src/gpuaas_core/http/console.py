@@ -1,4 +1,4 @@
-"""Console sessions: an opaque token, kept by the browser in an HttpOnly cookie.
+"""Console sessions. A session is an opaque token that the browser keeps in an HttpOnly cookie.
 
 A browser sends cookies by itself, also for requests caused by other sites. So a request that changes something must
 carry the session's CSRF token in a header, and come from the console's own origin. Bearer tokens are not affected,
@@ -40,7 +40,7 @@ class CsrfOriginRefused(Problem):
 
 
 class Renewals:
-    """Extends console sessions in use, at most once a minute per session and core process. Idle sessions expire."""
+    """Extends a console session while it is used, at most once a minute per core process. Idle sessions expire."""
 
     def __init__(self, renew: Callable[[Connection, str, int], None]) -> None:
         self.renew = renew
@@ -57,7 +57,7 @@ class Renewals:
 
 
 def plain(request: Request) -> bool:
-    """Whether the request uses plain http to a loopback address. Everywhere else the session cookie is Secure."""
+    """Whether the request uses plain http to a loopback address. For all other requests the cookies are Secure."""
     return request.url.scheme == "http" and request.url.hostname in LOOPBACK
 
 
@@ -107,12 +107,13 @@ def set_cookie(
 
 
 def navigates(request: Request) -> bool:
-    """Whether the request is a navigation of a browser, so that a person sees the response as a page."""
+    """Whether a browser navigates with this request (it accepts HTML), so that a person sees the response as a page."""
     return "text/html" in request.headers.get("accept", "")
 
 
 def refused(request: Request, problem: Problem) -> Response:
-    """Redirect to the sign-in page, with the error in a cookie: an error in the URL could be forged by anyone."""
+    """Return a redirect to the sign-in page, with the error in a cookie, because an error in the URL could be
+    forged."""
     correlation = current.get()
     shown = {"status": problem.status, "code": problem.code, "detail": problem.detail[:600], "way_out": problem.exit}
     shown |= {"correlation_id": correlation.correlation_id if correlation else None}
@@ -124,7 +125,8 @@ def refused(request: Request, problem: Problem) -> Response:
 
 
 def check(request: Request, vault: Vault, public_url: str, token: str) -> None:
-    """Check that a request with a session cookie was sent by the console: its origin and its CSRF token."""
+    """Check that the console sent this request with a session cookie: raise an error if the origin or the CSRF token is
+    wrong. GET and HEAD requests are not checked."""
     if request.method in SAFE:
         return
     check_origin(request, public_url, required=True)

@@ -1,7 +1,9 @@
-"""The web console's files, served beside the API: read once, kept in memory, with a CSP that allows only their scripts.
+"""Middleware that serves the files of the web console beside the API. The files are read once, kept in memory, and sent
+with a Content-Security-Policy that allows only the console's own scripts.
 
-Paths below the API are never answered here. `/` is the page for every client; a browser's navigation to any other path
-gets it as well, and the page handles the path. Other requests for unknown paths get the API's 404.
+API paths are passed on to the API. `/` returns the console's page to every client. A browser that navigates to any
+other path which is not a file also gets the page, and the page handles the path. All other requests are passed on, so
+that unknown paths get the API's 404.
 """
 
 import gzip
@@ -67,8 +69,8 @@ class Console:
 
 
 def policy(nonce: str) -> str:
-    """Return the Content-Security-Policy: scripts of this origin only; styles of this origin or with the nonce of
-    the page."""
+    """Return the Content-Security-Policy of the page: scripts are allowed from this origin only, styles from this
+    origin or with the nonce of the page."""
     rules = {
         "default-src": "'none'",
         "script-src": "'self'",

@@ -1,4 +1,4 @@
-"""Every request gets a correlation and trace id, every answer carries them, every request is logged.
+"""Middleware that gives every request a correlation id and a trace id, adds both to the answer, and logs the request.
 
 API responses are never cached and never sniffed for another content type. The console's files are served before this
 middleware, with caching headers of their own.

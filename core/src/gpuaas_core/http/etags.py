@@ -1,5 +1,5 @@
-"""ETags and preconditions. A request to change a resource names the revision it is based on in If-Match: without it
-the answer is 428, and 412 if the resource has changed since."""
+"""ETags and preconditions. A request that changes a resource sends the ETag it is based on as If-Match. Without this
+header the answer is 428; if the resource has changed since, the answer is 412."""
 
 import hashlib
 import json
@@ -29,7 +29,8 @@ class Preconditions:
         self.wanted, self.unwanted = _tags(if_match), _tags(if_none_match)
 
     def check(self, etag: str | None) -> None:
-        """Compare the precondition with `etag`, the tag of the current resource (None if it does not exist).
+        """Compare the preconditions with `etag`, the tag of the current resource (None if it does not exist). Raise 428
+        if the request has no precondition, and 412 if a precondition is not met.
 
         Called after the lookup of repeated requests, so that a repeat of a successful update gets its answer instead of
         412.
@@ -44,7 +45,8 @@ class Preconditions:
 
 
 async def _sent(if_match: _Tags = None, if_none_match: _Tags = None) -> Preconditions:
-    """A coroutine, because the framework calls a plain function or class in another thread."""
+    """Build the preconditions from the headers. This is a coroutine, because the framework calls plain functions in
+    another thread."""
     return Preconditions(if_match, if_none_match)
 
 
@@ -57,34 +59,36 @@ def etag_of(view: BaseModel) -> str:
 
 
 def in_halves(asked: object, shown: bytes) -> str:
-    """Compute a two-part ETag for a resource that also changes by reports of its controller.
+    """Compute a two-part ETag for a resource that is also changed by reports of its controller.
 
-    The first part changes with requests and operations only (`asked`), the second part with every field (`shown`, the
-    view as JSON with an empty `etag`).
+    The first part is a hash of `asked`, the fields that only requests and operations change. The second part is a hash
+    of all fields (`shown`, the view as JSON with an empty `etag`).
     """
     first = hashlib.sha256(to_json(asked)).hexdigest()[:32]
     return f'"{first}.{hashlib.sha256(shown).hexdigest()[:32]}"'
 
 
 def tagged_json(etag: str, shown: bytes) -> Response:
-    """Return the view that `in_halves` computed this ETag of, with the ETag in its field and in the header.
+    """Return the view `shown` as a response, with the ETag from `in_halves` in its `etag` field and in the header.
 
-    `etag` must come before all fields whose content is chosen by users.
+    The first empty `etag` field of the JSON is filled, so it must come before all fields whose content is chosen by
+    users.
     """
     body = shown.replace(b'"etag":""', b'"etag":' + to_json(etag), 1)
     return Response(body, headers={"ETag": etag}, media_type="application/json")
 
 
 def of_what_was_asked(if_match: str | None, now: str) -> str | None:
-    """Rewrite an If-Match whose first part equals that of the current tag, so that changes by reports are not a
-    conflict."""
+    """Return the If-Match header, in which each tag with the same first part as the current tag `now` is replaced by
+    `now`: changes by reports are then no conflict. None if there is no header."""
     tags = _tags(if_match)
     half = now.partition(".")[0]
     return None if tags is None else ", ".join(now if tag.partition(".")[0] == half else tag for tag in tags)
 
 
 def tagged(answer: Response | BaseModel) -> Response:
-    """Return the response with an ETag header: the view's `etag` field, or else a hash of its fields."""
+    """Return the response with an ETag header: the `etag` field of the view or, if it has none, a hash of all its
+    fields."""
     if isinstance(answer, BaseModel):
         known = getattr(answer, "etag", None) or etag_of(answer)
         return Response(answer.model_dump_json(), headers={"ETag": _quoted(known)}, media_type="application/json")

@@ -1,5 +1,5 @@
-"""Cursor pages of lists. Each page carries the event sequence at which it was read, so that a client can list, then
-watch from there without a gap."""
+"""Builds the pages of lists, with cursors. Each page carries the number of the newest event when it was read, so that a
+client can follow the event stream from there without a gap."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,8 +84,8 @@ def page_together(
 
 @dataclass(frozen=True)
 class PlainPage:
-    """A page whose items are plain values and JSON text. For long lists: a model for each item would cost more than
-    its row."""
+    """A page whose items are plain values and JSON text instead of models. For long lists, where building a model for
+    an item takes longer than reading its row."""
 
     items: Sequence[Mapping[str, JsonValue | msgspec.Raw]]
     next_cursor: str | None
@@ -96,5 +96,5 @@ class PlainPage:
 
 
 def as_response(page: BaseModel) -> Response:
-    """Serialize a long page directly, without the framework's second validation."""
+    """Return the page as a JSON response directly, without the framework's second validation of the items."""
     return Response(page.model_dump_json(), media_type="application/json")

@@ -1,5 +1,5 @@
-"""Exception handlers: every failure is answered with a problem document, whether a room, the validator or the router
-raised it, or it is a bug."""
+"""Exception handlers that answer every error with a problem document (RFC 9457): errors of rooms, of validation and of
+routing, and bugs."""
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -55,7 +55,7 @@ def install(app: FastAPI) -> None:
 
 
 async def response_to(request: Request, error: Exception) -> Response:
-    """Return the response to an error that no layer of the framework handles."""
+    """Return the problem response to any exception, for requests that bypass the framework's exception handlers."""
     handlers = {Problem: _problem, RequestValidationError: _validation, HTTPException: _http}
     handler = next((handler for kind, handler in handlers.items() if isinstance(error, kind)), _bug)
     return await handler(request, error)
@@ -67,7 +67,7 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
 
 
 def _respond(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
-    """Build the response and note the problem for the request log and metrics."""
+    """Build the response to the problem, and note the problem for the request log and the metrics."""
     if seen := seen_in(request.scope):
         seen.problem = {"code": problem.code, "detail": problem.detail[:2000], "way_out": problem.exit[:2000]}
     return answer(problem, headers)
@@ -100,8 +100,8 @@ async def _validation(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _unreadable(request: Request, detail: str) -> JSONResponse:
-    """Answer an invalid body, but authenticate the caller first: the framework parses bodies before it verifies
-    callers."""
+    """Return the response to a body that cannot be parsed. The framework parses the body before the caller is verified,
+    so the caller is verified here first; a refusal is returned instead."""
     try:
         await verify(request)
     except Problem as refusal:
@@ -139,7 +139,8 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods(request: Request) -> list[str]:
-    """Return all HTTP methods of the path. The framework's 405 names only those of the first matching route."""
+    """Return all HTTP methods that the path supports. The framework's 405 names only those of the first matching
+    route."""
     here = request.scope["route"].path
     declared = [route.methods or () for route in iter_route_contexts(request.app.routes) if route.path == here]
     return sorted({method for methods in declared for method in methods})

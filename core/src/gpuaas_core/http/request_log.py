@@ -1,5 +1,5 @@
-"""Facts about one request (route, caller, scope, problem) for the request log and the metrics, passed on after the
-answer."""
+"""The facts about one request (route, caller, scope, problem) that the request log and the metrics get after the answer
+was sent."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ Watcher = Callable[[Seen], None]
 
 
 def header_of(scope: Scope, name: bytes) -> str | None:
-    """Return the first header with this name, which is written in lower case."""
+    """Return the value of the first header with this name, or None. `name` must be in lower case."""
     for key, value in scope["headers"]:
         if key == name:
             return value.decode("latin-1")

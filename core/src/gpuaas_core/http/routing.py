@@ -1,4 +1,4 @@
-"""Finds the route of a request, serves reads in one transaction, and calls handlers without the framework's solver.
+"""Finds the route of a request, and calls simple handlers without the framework's dependency solver.
 
 The framework compares a path with every route in turn and solves the dependencies of a handler again for every request.
 Both cost more than the statements of a small read, so:
@@ -45,12 +45,13 @@ Reader = Annotated[Call, Depends(_unverified)]
 
 
 class Route(APIRoute):
-    """A handler that takes a `Reader`: a GET with parameters of path and query only, which returns a `Response`.
+    """A route that calls its handler without the framework's dependency solver, if the handler is simple enough.
 
-    The handler must read with `call.read` before it returns; otherwise its caller was never verified, and the request
-    fails. The caller of a request with invalid parameters is verified before these are reported. A POST with a `Caller`
-    and one JSON body, which returns a `Response`, is called directly, too. Other handlers are called as the framework
-    does it.
+    Simple handlers return a `Response`. They are a GET that takes a `Reader` and parameters of path and query only, or
+    a POST that takes a `Caller` and one JSON body. Other handlers are called by the framework.
+
+    A handler with a `Reader` must call `call.read` before it returns; otherwise its caller was never verified, and the
+    request fails. If a request has invalid parameters, its caller is verified before they are reported.
     """
 
     direct: Handler | None = None  # `Direct` calls it before the framework's own layers
@@ -109,7 +110,7 @@ def _is_plain_post(route: Route) -> bool:
 
 
 def _is_of_path(dependency: Dependant) -> bool:
-    """Whether the dependency is a coroutine that needs nothing but parameters of the path, or the request."""
+    """Whether the dependency is a coroutine function that takes only path parameters and, optionally, the request."""
     more = [*dependency.query_params, *dependency.header_params, *dependency.cookie_params, *dependency.body_params]
     text = all(field.field_info.annotation is str for field in dependency.path_params)
     plain = text and not (more or dependency.dependencies or _is_given_more(dependency, of_request=False))
@@ -148,7 +149,7 @@ def _post_handler(declared: Dependant, endpoint: Callable[..., Awaitable[Respons
 
 
 def _caller_of(dependency: Dependant) -> Callable[[Request], Awaitable[object]]:
-    """Return a function that calls the dependency with what it takes from the request."""
+    """Return a function that calls the dependency with its path parameters and, if it takes one, the request."""
     call, of_request = dependency.call, dependency.request_param_name
     assert call is not None
     names = [field.name for field in dependency.path_params]
@@ -163,7 +164,8 @@ def _caller_of(dependency: Dependant) -> Callable[[Request], Awaitable[object]]:
 
 
 async def _json_of(request: Request) -> Any:
-    """Parse the body as the framework does: errors are reported after the caller was verified (`problems`)."""
+    """Return the parsed JSON body, or PydanticUndefined if it is empty. For an invalid body raise the same errors as
+    the framework; `problems` reports them after the caller was verified."""
     try:
         return await request.json() if await request.body() else PydanticUndefined
     except json.JSONDecodeError as error:
@@ -177,7 +179,8 @@ async def _json_of(request: Request) -> Any:
 
 
 class Dispatch:
-    """The routes of an application, by the segments of their paths."""
+    """Finds the route of a request in a tree of path segments. A request without a match goes to the framework's
+    search."""
 
     def __init__(self, router: APIRouter) -> None:
         self._search: ASGIApp = router.app
@@ -203,8 +206,8 @@ class Dispatch:
 
 
 class Direct:
-    """Calls the handlers of `Route.direct` before the layers that the framework puts around every handler. Everything
-    else goes to the application."""
+    """Calls handlers with `Route.direct` without the layers that the framework puts around every handler. All other
+    requests go to the framework's application."""
 
     def __init__(self, app: FastAPI, dispatch: Dispatch, on_error: OnError) -> None:
         self._app, self._dispatch, self._on_error = app, dispatch, on_error
@@ -233,7 +236,8 @@ Found: TypeAlias = tuple[int, APIRoute]  # with its number in the order of decla
 
 
 class _Node:
-    """One segment of the paths of some routes."""
+    """A node of the tree of routes: the routes whose path ends here, by method, and the nodes of the next path
+    segment."""
 
     __slots__ = ("_named", "_routes", "_variable")
 
@@ -253,7 +257,8 @@ class _Node:
             self._named.setdefault(rest[0], _Node()).add(rest[1:], number, route)
 
     def find(self, path: Sequence[str], at: int, method: str) -> Found | None:
-        """Of all routes that match, the one that was declared first."""
+        """Return the matching route that was declared first, or None if no route matches the path from segment `at`
+        on."""
         if at == len(path):
             return self._routes.get(method)
         named = self._named.get(path[at])

@@ -1,6 +1,6 @@
-"""Registry of objects that live as long as the process and belong to rooms above `http`, looked up by their class.
+"""Registry of long-lived objects that belong to rooms above `http`, looked up by their class.
 
-`api/` creates them once; a route asks for its own: `call.platform.services.get(Issuers)`.
+`api/` creates the objects once per process; a route gets one with `call.platform.services.get(Issuers)`.
 """
 
 from typing import TypeVar

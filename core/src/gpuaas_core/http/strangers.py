@@ -35,7 +35,7 @@ class Strangers:
         self._tenants: dict[tuple[str, str], _Count] = {}
 
     def reason(self, caller: Principal, permission: str, where: Scope, now: int) -> str | None:
-        """Return the reason to record for this attempt, or None if the limits allow no row for it."""
+        """Return the reason for the audit row of this attempt, or None if the limits allow no row for it."""
         attempt = _remembered(self._attempts, (caller.id, permission, where.id), now)
         tenant = _remembered(self._tenants, (caller.tenant_id or "", where.tenant_id or ""), now)
         if now - tenant.since >= EVERY_MS:

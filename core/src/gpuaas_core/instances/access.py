@@ -1,4 +1,4 @@
-"""Access to the machines of an instance: when grants end, which machines are fenced, and SSH sessions of people.
+"""Access to the machines of an instance: when access grants end, which machines are fenced, and SSH sessions of people.
 
 `api/` registers two purposes with machine access: a controller that observes an instance, and a person on a member's
 machine. Machine access asks each purpose every second for grants that must end; each is one indexed query over live
@@ -61,7 +61,7 @@ RIGHT = "its holder may not enter machines any more"
 
 
 def worked_on(allocation_id: ColumnElement[str] | str) -> ColumnElement[bool]:
-    """SQL condition: an operation of a member on this allocation is queued or running."""
+    """Return an SQL condition that is true while an operation of a member on this allocation is queued or running."""
     return select(_WORKED_ON.c.allocation_id).where(_WORKED_ON.c.allocation_id == allocation_id).exists()
 
 
@@ -116,8 +116,8 @@ WITHOUT_EVIDENCE = "apps.operation.abandon"  # the machine is not seen clean, so
 
 
 def check_gone(ctx: Context, member: MemberRow, *, lock: bool) -> None:
-    """Check that the caller may declare the machine lost and that its agent does not report. Called before locking
-    the instance."""
+    """Raise an error unless the caller may declare the member's machine lost and the machine's agent does not report.
+    Called before the instance is locked."""
     ctx.allow(WITHOUT_EVIDENCE)
     node = node_row(ctx.tx, member.node_id, lock=lock)
     if node.state not in UNHEARD:
@@ -138,8 +138,8 @@ def check_not_fenced(tx: Connection, operation: Work, allocation_id: str) -> Non
 
 
 def fenced_by(tx: Connection, operation: Work) -> set[str]:
-    """Return the allocation whose machine this operation fences. Not even the operation itself may access that
-    machine."""
+    """Return the allocation whose machine this operation fences; an empty set if it fences none. Not even the operation
+    itself may access a fenced machine."""
     leaving = {REMOVE: operation.member_id, REPLACE: operation.old_member_id}.get(operation.kind)
     if not fences(operation) or leaving is None:
         return set()
@@ -169,7 +169,7 @@ def open_session(
 
 
 def _enterable(ctx: Context, instance: InstanceRow, member: MemberRow) -> PlacedAllocationRow:
-    """Return the member's allocation, or raise an error if a person cannot access its machine now."""
+    """Return the member's allocation, or raise an error if a person cannot access the member's machine now."""
     if member.state in LEAVING:
         raise MemberNotEnterable(f"The member is {member.state}.")
     allocation = find_allocation(ctx.tx, member.allocation_id)

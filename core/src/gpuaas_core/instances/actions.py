@@ -1,8 +1,8 @@
-"""Checks whether an action on an instance or member is possible now. Services call them before acting, views for
-`actions`.
+"""Checks whether an action on an instance or member is possible now. Services call the checks before they act; views
+call them to show the available actions.
 
-A check returns the problem that would be raised, or None. It considers, in this order, the actions in the app's
-manifest, the state, and operations under way. Permissions are checked by the HTTP edge.
+A check returns None if the action is possible, otherwise the problem that would be raised. It considers, in this order,
+the actions in the app's manifest, the state, and operations under way. Permissions are checked by the HTTP layer.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ Live = Sequence[Work]
 
 
 class InstanceFacts(Protocol):
-    """The facts of an instance that decide what can be done. The views remember actions by these facts: one that is
-    added here belongs to their keys, too."""
+    """The fields of an instance that decide which actions are possible. `views` caches actions by these fields: a field
+    that is added here must be added to the cache keys, too."""
 
     @property
     def state(self) -> str: ...
@@ -40,7 +40,7 @@ class InstanceFacts(Protocol):
 
 
 class NewestOperation(Protocol):
-    """The facts of the newest operation of an instance that decide what can be done."""
+    """The fields of an instance's newest operation that decide which actions are possible."""
 
     @property
     def id(self) -> str: ...
@@ -51,7 +51,7 @@ class NewestOperation(Protocol):
 
 
 class MemberFacts(Protocol):
-    """The facts of a member that decide what can be done."""
+    """The fields of a member that decide which actions are possible."""
 
     @property
     def id(self) -> str: ...
@@ -76,7 +76,7 @@ class MemberFacts(Protocol):
 
 
 def declared(manifest: Manifest, key: str, target: str, topology: str) -> Problem | None:
-    """Check that the app's manifest declares the action for this topology; otherwise return the reason as a problem."""
+    """Return None if the app's manifest declares the action for this topology, otherwise the problem."""
     for action in manifest.get("actions", ()):
         if (action["key"], action["target"]) == (key, target):
             if topology in action.get("valid_in", [topology]):
@@ -87,8 +87,8 @@ def declared(manifest: Manifest, key: str, target: str, topology: str) -> Proble
 
 
 def timing(manifest: Manifest, kind: str) -> tuple[int, int]:
-    """Return the deadline of an operation and the expected time of one phase, in seconds: from the manifest, or
-    defaults."""
+    """Return the deadline of an operation of this kind and the expected duration of one phase, in seconds. Values that
+    the manifest does not have are defaults."""
     known, said = KINDS[kind], manifest.get("operations", {}).get(kind, {})
     return said.get("deadline_s", known.deadline_s), said.get("expected_phase_s", known.phase_s)
 
@@ -96,8 +96,8 @@ def timing(manifest: Manifest, kind: str) -> tuple[int, int]:
 def of_instance(
     kind: str, instance: InstanceFacts, manifest: Manifest, live: Live, last: NewestOperation | None
 ) -> Problem | None:
-    """Check whether an operation of this kind can start on the instance. `last`: the newest operation of the
-    instance."""
+    """Return None if an operation of this kind can start on the instance, otherwise the problem. `last`: the newest
+    operation of the instance."""
     known = KINDS[kind]
     unsupported = declared(manifest, known.key, OF_INSTANCE, instance.topology) if known.key else None
     if unsupported:
@@ -110,8 +110,8 @@ def of_instance(
 
 
 def half_upgraded(instance: InstanceFacts, last: NewestOperation | None) -> bool:
-    """Whether the last upgrade failed, so that the version on the machines may differ from the recorded (old)
-    version."""
+    """Whether the last operation was an upgrade that failed, so that the version on the machines may differ from the
+    recorded (old) version."""
     return instance.state == "failed" and last is not None and last.kind == "upgrade" and last.status in RETRYABLE
 
 
@@ -125,7 +125,7 @@ def of_member(
     *,
     gone: bool = False,
 ) -> Problem | None:
-    """Check whether an operation of this kind can start on the member.
+    """Return None if an operation of this kind can start on the member, otherwise the problem.
 
     `staying`: counts of the members that are not being removed. `gone`: the member's machine is lost and fenced.
     """
@@ -148,7 +148,8 @@ def of_member(
 
 
 def _of_component(manifest: Manifest, key: str, component: str) -> Problem | None:
-    """Check that the component supports the action. A component that lists no actions supports all of them."""
+    """Return None if the component supports the action, otherwise the problem. A component that lists no actions
+    supports all."""
     for one in manifest["components"]:
         if one["key"] == component and key not in one.get("actions", [key]):
             return ActionNotSupported(f"The app does not offer {key!r} for the component {component!r}.")
@@ -156,7 +157,7 @@ def _of_component(manifest: Manifest, key: str, component: str) -> Problem | Non
 
 
 def retry_of_member(member: MemberFacts, instance: InstanceFacts, live: Live) -> Problem | None:
-    """Check whether the member's newest operation, which the row contains (`last_*`), can be retried."""
+    """Return None if the member's newest operation (its `last_*` fields) can be retried, otherwise the problem."""
     if member.last_target_kind != OF_MEMBER:
         return NotRetryable("The member has no operation of its own that could be retried.")
     if member.last_status not in RETRYABLE:
@@ -168,7 +169,8 @@ def retry_of_member(member: MemberFacts, instance: InstanceFacts, live: Live) ->
 
 
 def _shares(member: MemberFacts, staying: Staying) -> Problem | None:
-    """Refuse to remove a member while another one stays on its machine, which could then not be proven clean."""
+    """Return a problem if another member stays on the same machine, because the machine could not be proven clean then;
+    otherwise None."""
     if staying.machines[member.allocation_id] < 2:
         return None
     return MachineShared(f"Another member of the instance is on {member.node_name!r}, too.")
@@ -199,7 +201,8 @@ def tombstone(member: MemberFacts, instance: InstanceFacts, live: Live) -> Probl
 
 
 def retry_of_instance(operation: NewestOperation, instance: InstanceFacts, live: Live) -> Problem | None:
-    """Check whether an operation of the instance can be retried: it is the newest, and the state allows it."""
+    """Return None if this operation of the instance can be retried, otherwise the problem. It must be the newest
+    operation, and the state of the instance must allow the retry."""
     if instance.last_operation_id != operation.id:
         return NotRetryable(f"A newer operation exists: {instance.last_operation_id}.")
     if not INSTANCE.allows(instance.state, again(operation.kind, instance.state) or ""):
@@ -208,7 +211,7 @@ def retry_of_instance(operation: NewestOperation, instance: InstanceFacts, live:
 
 
 def retry(operation: Work, instance: InstanceFacts, member: MemberFacts | None, live: Live) -> Problem | None:
-    """Check whether an operation of the instance or of one of its members can be retried."""
+    """Return None if this operation of the instance or of one of its members can be retried, otherwise the problem."""
     if member is None:
         return retry_of_instance(operation, instance, live)
     if member.last_operation_id != operation.id:
@@ -220,13 +223,15 @@ def retry(operation: Work, instance: InstanceFacts, member: MemberFacts | None, 
 
 
 def again(kind: str, state: str) -> str | None:
-    """Return the transition of the target for a retry: from where it failed, or from where it was canceled."""
+    """Return the transition that a retry applies to its target in this state, or None if there is none. A target that
+    failed needs another transition than one that a cancellation returned to its former state."""
     known = KINDS[kind]
     return known.again if state in ("failed", "deleting") else known.ask
 
 
 def abandon(operation: Work, instance: InstanceFacts, member: MemberFacts | None) -> Problem | None:
-    """Check whether an ended operation can be abandoned: only a decommission or removal that did not complete."""
+    """Return None if this ended operation can be abandoned, otherwise the problem. Only a decommission or a removal
+    that did not complete can be abandoned."""
     stands = {
         DECOMMISSION: instance.state == "deleting" and instance.last_operation_id == operation.id,
         REMOVE: member is not None and member.state == "failed" and member.last_operation_id == operation.id,
@@ -235,13 +240,14 @@ def abandon(operation: Work, instance: InstanceFacts, member: MemberFacts | None
 
 
 def fences(operation: OperationRow) -> bool:
-    """Whether the operation removes a member whose machine is lost. The app then works on all other members too."""
+    """Whether the operation removes or replaces a member whose machine is lost. The app then also works on all other
+    members."""
     return host_is_gone(operation.params)
 
 
 def _not_running(instance: InstanceFacts, *, gone: bool = False) -> Problem | None:
-    """Refuse member operations unless the instance is running. A lost machine can also be removed from a failed
-    instance."""
+    """Return a problem unless the instance is running, as operations of members require. `gone`: the member's machine
+    is lost, so a failed instance that was deployed before is accepted, too."""
     deployed_once = instance.observed_generation > 0
     if instance.state == "running" or (gone and instance.state == "failed" and deployed_once):
         return None
@@ -249,7 +255,8 @@ def _not_running(instance: InstanceFacts, *, gone: bool = False) -> Problem | No
 
 
 def _blocked(live: Live, member_id: str | None = None) -> Problem | None:
-    """Return a problem if an operation under way excludes a new one.
+    """Return a problem if an operation under way excludes a new one, otherwise None. `member_id` None: the new one
+    needs the whole instance.
 
     An operation of the instance, or one that fences a machine, excludes all others. An operation of a member excludes
     others of the same member.

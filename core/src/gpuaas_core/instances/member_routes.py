@@ -57,7 +57,8 @@ async def list_members(
     **needs("apps.member.add", "project"),
 )
 async def add_members(call: Caller, project_id: str, instance_id: str, body: schemas.AddMembers) -> Response:
-    """Add members, one per allocation. Each is an operation of the same batch; all of them are accepted, or none."""
+    """Add members to an instance, one per allocation. Each member has its own operation in a common batch. Either all
+    operations are accepted, or none."""
     if body.validate_only:
         planned = await call.read(lambda ctx: membership.plan_add(ctx, project_id, instance_id, body))
         return Response(planned.model_dump_json(), media_type="application/json")
@@ -73,8 +74,8 @@ _BATCH: dict[str, Any] = {"status_code": 202, "response_model": schemas.BatchVie
 
 @router.post("/drain", **_BATCH, **needs("apps.member.operate", "project"))
 async def drain_members(call: Caller, project_id: str, instance_id: str, body: schemas.EmptyMembers) -> Response:
-    """Drain several members. Each is an operation of the same batch, which can be canceled as a whole; all are
-    accepted, or none."""
+    """Drain several members. Each member has its own operation in a common batch, which can be canceled as a whole.
+    Either all operations are accepted, or none."""
     return await _ask_many(call, project_id, instance_id, "drain_member", body)
 
 
@@ -90,8 +91,8 @@ async def restart_members(call: Caller, project_id: str, instance_id: str, body:
 
 @router.post("/remove", **_BATCH, **needs("apps.member.remove", "project"))
 async def remove_members(call: Caller, project_id: str, instance_id: str, body: schemas.EmptyMembers) -> Response:
-    """Remove several members, each only with evidence for its machine. Remove a member whose machine is lost on its
-    own."""
+    """Remove several members. Each removal needs evidence that the member's machine is clean. A member whose machine is
+    lost must be removed with a request of its own."""
     return await _ask_many(call, project_id, instance_id, REMOVE, body)
 
 
@@ -116,8 +117,8 @@ async def _ask_many(call: Caller, project_id: str, instance_id: str, kind: str, 
 async def drain_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.DrainMember | None = None
 ) -> Response:
-    """Start no new work on the member. The app waits `deadline_s` for running work, then does what `at_deadline`
-    names."""
+    """Drain a member: no new work starts on it. The app waits up to `deadline_s` seconds for running work to end, then
+    applies `at_deadline`."""
     params = body.model_dump() if body else {}
     return await _ask(call, project_id, instance_id, member_id, "drain_member", params)
 
@@ -140,8 +141,9 @@ async def restart_member(
 async def remove_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember | None = None
 ) -> Response:
-    """Remove a member with evidence for its machine, and free its allocation. With `host_is_gone` the machine is
-    fenced instead and gets an orphan record (this also needs `apps.operation.abandon`)."""
+    """Remove a member, with evidence that its machine is clean, and free its allocation. With `host_is_gone` the
+    machine is not proven clean: it is fenced and gets an orphan record. This also needs the permission
+    `apps.operation.abandon`."""
     wanted = body or schemas.RemoveMember()
     if wanted.validate_only:
         planned = await call.read(lambda ctx: membership.plan_remove(ctx, project_id, instance_id, member_id, wanted))
@@ -158,8 +160,8 @@ async def replace_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
 ) -> Response:
     """Add a member on the new allocation, then remove the old member, in one operation. With `host_is_gone` the old
-    member is removed first, and its machine is fenced and gets an orphan record (this also needs
-    `apps.operation.abandon`)."""
+    member is removed first; its machine is fenced and gets an orphan record. This also needs the permission
+    `apps.operation.abandon`."""
     return await call.write(
         lambda ctx: membership.replace(ctx, project_id, instance_id, member_id, body),
         status=202,
@@ -171,7 +173,7 @@ async def replace_member(
 async def retry_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: Retry | None = None
 ) -> Response:
-    """Retry the failed operation of the member."""
+    """Retry the newest operation of the member, which must have ended without success."""
     anyway = body is not None and body.try_anyway
     return await call.write(
         lambda ctx: membership.retry(ctx, project_id, instance_id, member_id, anyway=anyway),
@@ -188,7 +190,8 @@ async def retry_member(
 async def tombstone_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: Justified
 ) -> Response:
-    """Count a failed member as removed without evidence; its machine gets an orphan record."""
+    """Mark a failed member as removed, although nothing proves that its machine is clean. The machine gets an orphan
+    record."""
     return await call.write(lambda ctx: outcomes.tombstone(ctx, project_id, instance_id, member_id, body.reason))
 
 
@@ -213,8 +216,9 @@ sessions = APIRouter(
 async def open_ssh_session(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: OpenSshSession
 ) -> Response:
-    """Issue an SSH certificate for the member's machine: valid for five minutes, as a user without privileges there.
-    Certificate and session end when the caller loses the permission, the member leaves, or the grant is revoked."""
+    """Issue an SSH certificate for the machine of a member. It is valid for five minutes, for a user without privileges
+    on the machine. The certificate and its sessions end when the caller loses the permission, the removal of the member
+    begins, or the grant is revoked."""
 
     def opened(ctx: Context) -> SshSessionView:
         return access.open_session(ctx, call.vault, project_id, instance_id, member_id, body)

@@ -1,4 +1,5 @@
-"""Member operations: add, drain, undrain, restart, remove, replace. One operation per member; they run in parallel."""
+"""Operations of members: add, drain, undrain, restart, remove, replace. Each operation has one member, and operations
+of different members run in parallel."""
 
 from sqlalchemy import insert
 
@@ -78,7 +79,8 @@ def plan_add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddM
 
 
 def add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers) -> schemas.BatchView:
-    """Queue one operation per new member; they run in parallel. Either all of them are accepted, or none."""
+    """Add members and queue one operation for each; the operations run in parallel. Either all are accepted, or an
+    error is raised."""
     instance, found = _check_add(ctx, project_id, instance_id, body, lock=True)
     ctx.resource_id = instance_id
     hold(ctx, instance, {body.component_key: body.allocation_ids}, found)
@@ -94,8 +96,8 @@ def add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMember
 def _check_add(
     ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers, *, lock: bool = False
 ) -> tuple[InstanceRow, Found]:
-    """Check the request. Called before the machines are locked and again under the instance's lock, to keep the lock
-    order."""
+    """Return the instance and the allocations, or raise an error if the members cannot be added. The request is checked
+    before and after locking, because allocations must be locked before the instance."""
     _allowed_to_add(ctx, instance_row(ctx.tx, project_id, instance_id), body)
     found = check_allocations(ctx.tx, project_id, {body.component_key: body.allocation_ids}, lock=lock)
     instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
@@ -105,8 +107,7 @@ def _check_add(
 
 
 def _admit(ctx: Context, instance: InstanceRow, found: Found) -> None:
-    """Check policy and entitlement again before members are added: running members stay, but the instance may not
-    grow."""
+    """Raise an error if the entitlement or a policy does not allow new members. Existing members are not affected."""
     version = version_row(ctx.tx, instance.app_slug, instance.version)
     check_kept_for(version, found)
     admit(ctx, version, found.values())
@@ -129,7 +130,7 @@ def _allowed_to_add(ctx: Context, instance: InstanceRow, body: schemas.AddMember
 def ask(
     ctx: Context, project_id: str, instance_id: str, member_id: str, kind: str, params: Json
 ) -> schemas.AcceptedView:
-    """Queue a drain, undrain or restart."""
+    """Queue a drain, undrain or restart of a member."""
     instance, member = _allowed(ctx, project_id, instance_id, member_id, kind, lock=True)
     operation = queue_member_operation(ctx, instance, member, kind, params=_said(params))
     move_member(ctx, instance, member, KINDS[kind].ask or "", operation_id=operation.id)
@@ -139,8 +140,8 @@ def ask(
 def ask_many(
     ctx: Context, project_id: str, instance_id: str, member_ids: list[str], kind: str, params: Json
 ) -> schemas.BatchView:
-    """Queue a drain, undrain, restart or removal of each member under one batch id. Either all are accepted, or
-    none."""
+    """Queue a drain, undrain, restart or removal of each member under one batch id. Either all are accepted, or an
+    error is raised."""
     batch_id = BatchId(new_id("batch"))
     queued: list[Work] = []
     for member_id in member_ids:
@@ -186,8 +187,8 @@ def remove(
 def replace(
     ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
 ) -> schemas.AcceptedView:
-    """Queue one operation that adds the new member, then removes the old one; in reverse order if the old machine is
-    lost."""
+    """Add a member and queue one operation that provisions it and then removes the old member. If the machine of the
+    old member is lost, the old member is removed first."""
     gone = body.host_is_gone
     _, old = _allowed(ctx, project_id, instance_id, member_id, REPLACE, gone=gone)
     if gone:
@@ -210,7 +211,8 @@ def replace(
 def retry(
     ctx: Context, project_id: str, instance_id: str, member_id: str, *, anyway: bool = False
 ) -> schemas.AcceptedView:
-    """Retry the member's newest operation."""
+    """Retry the member's newest operation. Raise NotRetryable if the member has none, or if it is an operation of the
+    whole instance."""
     instance_row(ctx.tx, project_id, instance_id)
     member = member_row(ctx.tx, instance_id, member_id)
     last = find_operation(ctx.tx, member.last_operation_id)

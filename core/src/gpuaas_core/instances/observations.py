@@ -1,4 +1,4 @@
-"""Observations of a running instance between operations. Called by app controllers, through `routes`.
+"""Observations of a running instance between operations. App controllers report them through `routes`.
 
 Observing needs no claim: it changes nothing on the machines, and the latest observation is stored. Reports of
 operations take precedence: an observation is rejected if it is about another generation, was made before a newer
@@ -55,8 +55,8 @@ def observe(ctx: Context, project_id: str, instance_id: str, body: Observation) 
 
 
 def grant_access(ctx: Context, vault: Vault, project_id: str, instance_id: str, body: AskKeyAccess) -> GrantView:
-    """Issue a certificate to observe one machine. It ends when the instance is not observable any more, or after an
-    hour.
+    """Issue an SSH certificate to observe one machine of the instance. The certificate ends after an hour, or when the
+    instance can no longer be observed.
 
     Observing is continuous, so it emits no event, and writes one audit row per machine, service account and day.
     """
@@ -118,7 +118,8 @@ def _news(ctx: Context, instance: InstanceRow, body: Observation) -> dict[str, o
 def _member_news(
     tx: Connection, instance: InstanceRow, seen: list[MemberObservation]
 ) -> list[tuple[MemberRow, dict[str, object]]]:
-    """Return the members that changed since the last observation, except those that an operation works on."""
+    """Return the members whose observed fields changed, each with the changed fields. Removed members and members that
+    an operation works on are omitted."""
     there: dict[str, MemberRow] = {member.id: member for member in members_of(tx, instance.id)} if seen else {}
     busy = {id_ for one in live_operations(tx, instance.id) for id_ in (one.member_id, one.old_member_id)}
     news: list[tuple[MemberRow, dict[str, object]]] = []

@@ -39,8 +39,8 @@ READY = ("Ready", "True")
 
 
 def report_members(ctx: Context, instance: InstanceRow, row: Work, reports: list[schemas.MemberReport]) -> None:
-    """Apply the reported states to the members. Only the members in the report are read, since an instance can have
-    many."""
+    """Apply the reported states to the members; raise OutcomeConflict if the operation may not report one of them. Only
+    the reported members are read, because an instance can have many."""
     known = members_by_id(ctx.tx, instance.id, [one.member_id for one in reports])
     for report in reports:
         member = known.get(report.member_id)
@@ -55,7 +55,8 @@ def report_members(ctx: Context, instance: InstanceRow, row: Work, reports: list
 
 
 def _may_report(row: Work, report: schemas.MemberReport) -> bool:
-    """Whether the operation may report this state: only about its own member, and `removed` only by a removal."""
+    """Whether the operation may report this state of this member. An operation of a member may report only on its own
+    members; only a decommission, removal or replacement may report `removing` and `removed`."""
     leaving = {REMOVE: row.member_id, REPLACE: row.old_member_id}.get(row.kind)
     if report.state in ("removing", "removed"):
         return row.kind == DECOMMISSION or report.member_id == leaving
@@ -63,8 +64,8 @@ def _may_report(row: Work, report: schemas.MemberReport) -> bool:
 
 
 def seen_of_instance(ctx: Context, instance: InstanceRow, row: Work, body: schemas.Progress) -> dict[str, object]:
-    """Return the instance columns that a progress report changes. An operation of a member does not change its
-    health."""
+    """Return the instance columns that a progress report changes. An operation of a member changes the health of the
+    instance only if its report has `health`."""
     health = body.health
     if health is None and KINDS[row.kind].target == OF_INSTANCE:
         health = schemas.Health(status="progressing", sentence=body.message)
@@ -79,8 +80,8 @@ def seen_of_instance(ctx: Context, instance: InstanceRow, row: Work, body: schem
 
 
 def observed_of_instance(ctx: Context, instance: InstanceRow, row: Work, body: schemas.Complete) -> dict[str, object]:
-    """Return the instance columns that a success changes. An operation of a member changes only those that it
-    reports."""
+    """Return the instance columns that the report of a success changes. An operation of a member changes only the
+    columns that its report names."""
     whole = KINDS[row.kind].target == OF_INSTANCE
     health = body.health
     if health is None and whole:
@@ -102,8 +103,8 @@ def observed_of_instance(ctx: Context, instance: InstanceRow, row: Work, body: s
 
 
 def _applied(instance: InstanceRow, row: Work, body: schemas.Complete) -> dict[str, object]:
-    """Return the generation that runs now: the newest after a change of the spec, otherwise the one that was
-    reported."""
+    """Return the new `observed_generation`: the newest generation after an operation that applies the inputs, otherwise
+    the reported one; empty if none was reported. Raise GenerationOutdated if the report does not fit."""
     newest, said = instance.generation, body.observed_generation
     if said is not None and (said > newest or (row.kind in APPLIES_SPEC and said < newest)):
         raise GenerationOutdated(f"The instance is at generation {newest}; the report is about {said}.")
@@ -113,8 +114,8 @@ def _applied(instance: InstanceRow, row: Work, body: schemas.Complete) -> dict[s
 
 
 def _versions(instance: InstanceRow, row: Work) -> dict[str, object]:
-    """Return the changed versions after a successful upgrade or rollback. Rolling back a failed upgrade changes
-    neither."""
+    """Return the version columns that a successful upgrade or rollback changes; empty for other operations. Rolling
+    back a failed upgrade changes no version."""
     if row.kind not in NEW_VERSION:
         return {}
     if row.to_version == instance.version:
@@ -146,8 +147,8 @@ def checked_conditions(
 
 
 def _check_condition(instance: InstanceRow, condition: schemas.Condition) -> None:
-    """Reject a condition that is reserved for the platform, is about a future generation, or is `Ready` for an older
-    one."""
+    """Raise an error for a condition that is reserved for the platform, is about a future generation, or reports
+    `Ready` for an older generation."""
     if condition.type == "Stuck":
         raise ConditionReserved("`Stuck` is reported by the platform itself.")
     seen = condition.observed_generation
@@ -168,7 +169,8 @@ def _detail(adapter_detail: Mapping[str, object] | None) -> dict[str, object]:
 def finish_instance(
     ctx: Context, instance: InstanceRow, row: Work, evidence: Evidence, observed: Mapping[str, object]
 ) -> None:
-    """Apply a success: a deploy needs every member ready, a decommission needs evidence for every machine."""
+    """Apply the success of an operation to the instance. Raise an error if a deploy has a member that is not ready, or
+    a decommission has no evidence for one of the machines."""
     if row.kind == DECOMMISSION:
         gone = [one for one in members_of(ctx.tx, instance.id, removed=True) if one.last_operation_id == row.id]
         left = members_of(ctx.tx, instance.id)
@@ -205,7 +207,8 @@ def _remove_replaced(ctx: Context, instance: InstanceRow, row: Work, evidence: E
 
 
 def _left(ctx: Context, instance: InstanceRow, row: Work, member: MemberRow, evidence: Evidence) -> None:
-    """Certify that the member's machine is clean; a fenced machine gets an orphan record instead."""
+    """Certify that the machine of a member that leaves is clean, with the evidence. A fenced machine gets an orphan
+    record instead."""
     if actions.fences(row):
         check_verifiable({member.allocation_id}, evidence)
         orphans.record(ctx, subject_of(instance), leaver_of(member), row.id, str((row.params or {})["reason"]))
@@ -214,7 +217,7 @@ def _left(ctx: Context, instance: InstanceRow, row: Work, member: MemberRow, evi
 
 
 def _settle(ctx: Context, instance: InstanceRow, row: Work, action: str) -> None:
-    """Move the member to the state in which this operation leaves it, unless it was removed already."""
+    """Apply the transition `action` to the member of the operation, unless the member was removed already."""
     member = member_row(ctx.tx, instance.id, row.target_id)
     if member.state != "removed":
         move_member(ctx, instance, member, action, operation_id=row.id)
@@ -252,7 +255,8 @@ def leave_undone(ctx: Context, instance: InstanceRow, row: Work, health: str, se
 
 
 def _fail_unfinished(ctx: Context, instance: InstanceRow, row: Work) -> None:
-    """Mark the unfinished members of a deploy that ended early as failed; a retry starts with these members."""
+    """Mark the unfinished members of a deploy that ended early as failed; a retry starts with these members. Do nothing
+    for other operations, or if no controller had claimed the deploy."""
     if row.kind == DEPLOY and row.claim_epoch:
         for member in members_of(ctx.tx, instance.id):
             if member.state in ("pending", "provisioning"):
@@ -275,7 +279,7 @@ def abandon_instance(ctx: Context, instance: InstanceRow, row: Work, reason: str
 def tombstone(
     ctx: Context, project_id: str, instance_id: str, member_id: str, reason: str
 ) -> schemas.MemberRemovedView:
-    """Count a failed member as removed although its machine was not cleaned, and create an orphan record for the
+    """Mark a failed member as removed although its machine was not cleaned, and create an orphan record for the
     machine."""
     instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
     member = member_row(ctx.tx, instance_id, member_id)

@@ -57,7 +57,8 @@ Found = Mapping[str, Allocation]
 
 
 def place(manifest: Manifest, topology: str, intent: Placement) -> Placement:
-    """Complete the requested placement with the components that, by the topology, share a machine with another."""
+    """Return the requested placement together with the components that, by the topology, share a machine with another.
+    Raise PlacementInvalid if the request does not fit the topology."""
     rules = rules_of(manifest, topology)
     unknown = sorted(set(intent) - set(rules))
     if unknown:
@@ -70,8 +71,8 @@ def place(manifest: Manifest, topology: str, intent: Placement) -> Placement:
 
 
 def check_allocations(tx: Connection, project_id: str, placement: Placement, *, lock: bool) -> Found:
-    """Return the chosen allocations. Raise an error that names the first one that is unknown, inactive, in use or
-    not clean."""
+    """Return the chosen allocations by id. Raise an error that names the first allocation that is unknown, inactive, in
+    use or not clean."""
     wanted = sorted({allocation for chosen in placement.values() for allocation in chosen})
     found = allocations_by_id(tx, project_id, wanted, lock=lock)
     for allocation_id in wanted:
@@ -86,7 +87,7 @@ def check_allocations(tx: Connection, project_id: str, placement: Placement, *, 
 
 
 def check_kept_for(version: AppVersionRow, found: Found) -> None:
-    """Check that allocations requested for a scheduler type are used by apps of that type only."""
+    """Raise AllocationKeptForOther if an allocation is reserved for a scheduler type other than that of the app."""
     backend = version.manifest["runtime_backend"]
     for row in found.values():
         if row.scheduler_type not in (None, backend):
@@ -102,7 +103,8 @@ def _check_free(tx: Connection, found: Found) -> None:
 
 
 def _check_clean(tx: Connection, found: Found) -> None:
-    """Refuse machines on which an instance was abandoned and not inspected since, even by another project."""
+    """Raise MachineNotClean if an instance of any project was abandoned on one of the machines, and the machine was not
+    inspected since."""
     names = {str(row.node_id): row.name for row in found.values()}
     if (node_id := unresolved_node(tx, list(names))) is not None:
         raise MachineNotClean(f"An instance was abandoned on {names[node_id]!r} and not inspected since.")
@@ -155,6 +157,6 @@ def hold(ctx: Context, instance: InstanceRow, placement: Placement, found: Found
 
 
 def release_unused(ctx: Context, instance_id: str) -> None:
-    """Release the allocations of the instance that have no member any more."""
+    """Release the allocations of the instance that no member uses any more."""
     used = {member.allocation_id for member in members_of(ctx.tx, instance_id)}
     holds.release(ctx.tx, Holder(OF_INSTANCE, instance_id), keep=used)

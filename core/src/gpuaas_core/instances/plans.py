@@ -108,7 +108,7 @@ def planned_for(
 
 
 def _priced(tx: Connection, hosts: Sequence[schemas.PlannedHost]) -> list[schemas.PlannedHost]:
-    """Add the price per hour to each machine."""
+    """Return the hosts with their SKU and price per hour. A host without a known price is returned unchanged."""
     prices = hourly_prices(tx, [host.allocation_id for host in hosts])
     return [
         host.model_copy(
@@ -125,7 +125,8 @@ def _priced(tx: Connection, hosts: Sequence[schemas.PlannedHost]) -> list[schema
 
 
 def changes(manifest: Manifest, old: Json, new: Json) -> list[schemas.ChangeView]:
-    """Compare the inputs and return each difference with its effect. An omitted input counts as its default."""
+    """Compare the old and new inputs, and return each difference with its effect. An omitted input counts as its
+    default."""
     declared = manifest.get("input_effects", {})
     return list(_differing("", _filled(manifest, old), _filled(manifest, new), declared))
 

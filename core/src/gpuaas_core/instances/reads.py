@@ -174,7 +174,8 @@ def instance_row(tx: Connection, project_id: str, instance_id: str, *, lock: boo
 
 
 def shown_instance(tx: Connection, project_id: str, instance_id: str) -> InstanceAndLastRow:
-    """Return the instance with its newest operation, to be shown."""
+    """Return the instance with the kind and status of its newest operation, for a view; raise 404 if it does not
+    exist."""
     row = _SHOWN_INSTANCE.first(tx, project=project_id, instance=instance_id)
     if row is None:
         raise NotFound("There is no such instance in this project.")
@@ -193,12 +194,14 @@ def find_instance(tx: Connection, project_id: str, instance_id: str, *, lock: bo
 
 
 def try_instance_row(tx: Connection, project_id: str, instance_id: str) -> InstanceRow | None:
-    """Lock and return the instance without waiting; None if another transaction has locked it."""
+    """Lock and return the instance without waiting; None if another transaction has locked it, or if it does not
+    exist."""
     return _UNLOCKED_INSTANCE.first(tx, project=project_id, instance=instance_id)
 
 
 def known_instance(tx: Connection, instance_id: str) -> InstanceRow:
-    """Return the instance by its id alone, which must come from an existing row such as an operation."""
+    """Return the instance with this id, in any project. The id must come from a stored row, for example of an
+    operation."""
     return _BY_ID.one(tx, instance=instance_id)
 
 
@@ -214,7 +217,7 @@ def instance_names(tx: Connection, instance_ids: Sequence[str]) -> list[tuple[In
 
 
 def running_names(tx: Connection, project_id: str, app_slug: str) -> list[str]:
-    """Return the names of the app's instances in a project that are not deleted."""
+    """Return the names of the app's instances in the project, except deleted instances."""
     return list(tx.execute(_RUNNING_NAMES, {"project": project_id, "app": app_slug}).scalars())
 
 
@@ -237,13 +240,13 @@ def members_of(tx: Connection, instance_id: str, *, removed: bool = False) -> li
 
 
 def some_members(tx: Connection, instance: InstanceRow, most: int) -> list[MemberRow]:
-    """Return the first members of the instance; for a deleted instance, its first former members."""
+    """Return the first `most` members of the instance; for a deleted instance, its first former members."""
     first = _FIRST_PAST if instance.state == "deleted" else _FIRST_PRESENT
     return first.all(tx, instance=instance.id, most=most)
 
 
 def members_by_id(tx: Connection, instance_id: str, member_ids: Collection[str]) -> dict[str, MemberRow]:
-    """Return the members with these ids, current and former ones."""
+    """Return the members of the instance with these ids, current and former ones. Unknown ids are omitted."""
     if not member_ids:
         return {}
     return {row.id: row for row in _MEMBERS_BY_ID.all(tx, instance=instance_id, members=list(member_ids))}
@@ -256,7 +259,7 @@ def known_members(tx: Connection, member_ids: Collection[str]) -> dict[MemberId,
 
 
 def member_row(tx: Connection, instance_id: str, member_id: str) -> MemberRow:
-    """Return a current or former member, or raise 404."""
+    """Return a current or former member of the instance, or raise 404."""
     row = _MEMBER.first(tx, instance=instance_id, member=member_id)
     if row is None:
         raise NotFound("There is no such member in this instance.")
@@ -264,7 +267,8 @@ def member_row(tx: Connection, instance_id: str, member_id: str) -> MemberRow:
 
 
 def next_ordinal(tx: Connection, instance_id: str, component: str) -> int:
-    """Return the next number for a member of this component. Numbers are never reused: host names may contain them."""
+    """Return the next number for a member of this component. A number is never reused, because host names may contain
+    it."""
     highest = tx.execute(_HIGHEST_ORDINAL, {"instance": instance_id, "component": component}).scalar()
     return 0 if highest is None else highest + 1
 
@@ -284,7 +288,8 @@ def _shown(rows: Iterable[InstanceRow]) -> dict[str, list[str]]:
 
 
 def first_members(tx: Connection, rows: Iterable[InstanceRow], most: int) -> dict[InstanceId, list[MemberRow]]:
-    """Return the first members of each instance, with one statement."""
+    """Return the first `most` members of each instance, with one statement; for a deleted instance, its former
+    members."""
     found: dict[InstanceId, list[MemberRow]] = {}
     for member in _FIRST_MEMBERS.all(tx, **_shown(rows), most=most):
         found.setdefault(member.instance_id, []).append(member)
@@ -292,7 +297,8 @@ def first_members(tx: Connection, rows: Iterable[InstanceRow], most: int) -> dic
 
 
 def first_states(tx: Connection, rows: Iterable[InstanceRow], most: int) -> dict[InstanceId, list[tuple[str, str]]]:
-    """Return id and state of the first members of each instance, with one statement."""
+    """Return id and state of the first `most` members of each instance, with one statement; for a deleted instance,
+    those of its former members."""
     found: dict[InstanceId, list[tuple[str, str]]] = {}
     for row in tx.execute(_FIRST, {**_shown(rows), "most": most}):
         found.setdefault(row.instance_id, []).append((row.id, row.state))
@@ -310,7 +316,8 @@ K = TypeVar("K")
 
 
 def counts(things: Iterable[K]) -> Mapping[K, int]:
-    """Count equal things; what does not occur counts 0. (`Counter` takes ten times as long for a few.)"""
+    """Count equal things; a thing that does not occur has the count 0. (For a few things `Counter` takes ten times as
+    long.)"""
     found: defaultdict[K, int] = defaultdict(int)
     for thing in things:
         found[thing] += 1
@@ -328,7 +335,7 @@ class Placed(Protocol):
 
 @dataclass(frozen=True)
 class Staying:
-    """Counts of the members that are not being removed, per component and per machine."""
+    """How many members per component, and per machine, are not being removed."""
 
     components: Mapping[str, int]
     machines: Mapping[str, int]
@@ -348,7 +355,8 @@ def live_operations(tx: Connection, instance_id: str) -> list[Work]:
 
 
 def live_of(tx: Connection, instance: InstanceRow | InstanceSummary) -> list[Work]:
-    """Return the operations under way. Most instances have none, and a row that says so saves the query."""
+    """Return the operations of the instance and its members that are under way. If the row shows that there are none,
+    no query is sent."""
     idle = isinstance(instance, InstanceAndLastRow | InstanceSummary) and not instance.has_live
     return [] if idle else live_operations(tx, instance.id)
 
@@ -361,13 +369,14 @@ def live_of_instances(tx: Connection, rows: Sequence[InstanceRow]) -> Mapping[st
 
 
 def last_operation(tx: Connection, instance: InstanceRow) -> Work | None:
-    """Return the newest operation of the instance itself, not of its members."""
+    """Return the newest operation of the instance itself, not of its members; None if it has none."""
     found = find_operation(tx, instance.last_operation_id)
     return None if found is None else work_of(found)
 
 
 def newest_operations(tx: Connection, rows: Iterable[InstanceRow]) -> dict[InstanceId, OutcomeRow]:
-    """The newest operation of each instance: its kind and how it ended."""
+    """Return the kind and status of the newest operation of each instance. Instances without an operation are
+    omitted."""
     newest: dict[InstanceId, OutcomeRow] = {}
     names: dict[InstanceId, OperationId] = {}
     for row in rows:
@@ -388,7 +397,8 @@ class Versioned(Protocol):
 
 
 def manifest_of(tx: Connection, instance: Versioned) -> Manifest:
-    """Return the manifest of the instance's version. Cached per database, because a published version never changes."""
+    """Return the manifest of the instance's version. It is cached per database, because the manifest of a version never
+    changes."""
     known = _MANIFESTS.setdefault(tx.engine, {})
     key = (instance.app_slug, instance.version)
     if key not in known:
@@ -397,7 +407,7 @@ def manifest_of(tx: Connection, instance: Versioned) -> Manifest:
 
 
 def shown_holders(tx: Connection, instance_ids: Collection[str]) -> dict[str, UsedBy]:
-    """Return id and name of the instances that use allocations, for the views of capacity."""
+    """Return id and name of each of these instances, for views that show which instance uses an allocation."""
     if not instance_ids:
         return {}
     named = select(instances.c.id, instances.c.name).where(instances.c.id.in_(instance_ids))

@@ -35,7 +35,8 @@ _ACCEPTED: dict[str, Any] = {"status_code": 202, "response_model": schemas.Accep
     **needs("apps.instance.create", "project"),
 )
 async def create_instance(call: Caller, project_id: str, body: schemas.CreateInstance) -> Response:
-    """Deploy an app on allocations chosen by the caller. With `validate_only` the request is only checked."""
+    """Deploy an app on allocations chosen by the caller. With `validate_only` the request is only checked, and the
+    answer is the plan."""
     if body.validate_only:
         planned = await call.read(lambda ctx: service.plan(ctx, project_id, body))
         return Response(planned.model_dump_json(), media_type="application/json")
@@ -51,7 +52,7 @@ async def list_instances(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[schemas.InstanceView]:
-    """List the current instances; with `deleted` also deleted ones."""
+    """List the instances of the project; with `deleted`, also the deleted ones."""
     query = reads.instances_of(project_id, deleted=deleted)
 
     def read(ctx: Context) -> Page[schemas.InstanceView]:
@@ -71,7 +72,7 @@ async def list_instances(
 async def get_instance(
     call: Reader, project_id: str, instance_id: str, members: Embedded = views.MOST_MEMBERS
 ) -> Response:
-    """Get an instance with a strong ETag, to be sent as If-Match by an update."""
+    """Get an instance. The answer has a strong ETag, which an update sends as If-Match."""
 
     def read(ctx: Context) -> Response:
         return views.instance_response(ctx.tx, reads.shown_instance(ctx.tx, project_id, instance_id), members)
@@ -89,7 +90,8 @@ async def get_instance(
 async def decommission_instance(
     call: Caller, project_id: str, instance_id: str, body: schemas.Decommission | None = None
 ) -> Response:
-    """Tear the instance down on its machines. It becomes `deleted` only with evidence that they are clean."""
+    """Tear the instance down on its machines. The instance becomes `deleted` only with evidence that the machines are
+    clean."""
     if body and body.validate_only:
         planned = await call.read(lambda ctx: service.plan_decommission(ctx, project_id, instance_id))
         return Response(planned.model_dump_json(), media_type="application/json")
@@ -117,7 +119,7 @@ async def restart_instance(call: Caller, project_id: str, instance_id: str, body
 async def rotate_instance_keys(
     call: Caller, project_id: str, instance_id: str, body: Because | None = None
 ) -> Response:
-    """Rotate the secrets that the members share. Running work is not interrupted."""
+    """Rotate the secrets that the members of the instance share. Running work is not interrupted."""
     return await _ask(call, project_id, instance_id, "rotate_keys", body)
 
 
@@ -143,9 +145,11 @@ async def update_instance(
     body: schemas.UpdateInstance,
     if_match: Annotated[str | None, Header(max_length=200, description="the ETag the change is based on")] = None,
 ) -> Response:
-    """Replace all inputs, as a new generation. 428 without If-Match, 412 if the instance has changed since it was read.
+    """Replace all inputs of the instance, as a new generation. The answer is 428 without If-Match, and 412 if the
+    instance has changed since it was read.
 
-    With `validate_only`: each changed input with its effect; nothing is written, and If-Match may be left out.
+    With `validate_only` the answer is the plan, which shows each changed input with its effect. Nothing is written, and
+    If-Match is optional.
     """
     if body.validate_only:
         planned = await call.read(lambda ctx: service.plan_update(ctx, project_id, instance_id, body, if_match))
@@ -159,7 +163,7 @@ async def update_instance(
 
 @router.post("/instances/{instance_id}/upgrade", **_ACCEPTED, **needs("apps.instance.upgrade", "project"))
 async def upgrade_instance(call: Caller, project_id: str, instance_id: str, body: schemas.UpgradeInstance) -> Response:
-    """Upgrade to another published version of the same app. The instance has the new version once the operation
+    """Upgrade the instance to another published version of its app. The instance has the new version once the operation
     succeeds."""
     return await call.write(
         lambda ctx: service.upgrade(ctx, project_id, instance_id, body), status=202, location=_where(project_id)
@@ -168,7 +172,8 @@ async def upgrade_instance(call: Caller, project_id: str, instance_id: str, body
 
 @router.post("/instances/{instance_id}/rollback", **_ACCEPTED, **needs("apps.instance.upgrade", "project"))
 async def roll_back_instance(call: Caller, project_id: str, instance_id: str, body: Because | None = None) -> Response:
-    """Return to the version before the last upgrade, or to the version before an upgrade that failed."""
+    """Roll the instance back to the version before its last upgrade. If that upgrade failed, return to the version from
+    which it started."""
     reason = body.reason if body else None
     return await call.write(
         lambda ctx: service.roll_back(ctx, project_id, instance_id, reason=reason),
@@ -223,8 +228,8 @@ observing = APIRouter(prefix="/v1/projects/{project_id}/instances/{instance_id}/
     **needs("apps.operation.work", "project"),
 )
 async def observe_instance(call: Caller, project_id: str, instance_id: str, body: Observation) -> Response:
-    """Report what the app's controller observes of a running instance. Refused while an operation changes the whole
-    instance."""
+    """Report what the app's controller observes of a running instance. The report is rejected while an operation
+    changes the whole instance."""
     if not await call.read(lambda ctx: observations.anything_new(ctx, project_id, instance_id, body)):
         return Response(status_code=204)
     return await call.write(lambda ctx: observations.observe(ctx, project_id, instance_id, body), repeats=False)
@@ -237,8 +242,8 @@ async def observe_instance(call: Caller, project_id: str, instance_id: str, body
     **needs("apps.access.grant", "project"),
 )
 async def grant_observation_access(call: Caller, project_id: str, instance_id: str, body: AskKeyAccess) -> Response:
-    """Issue an SSH certificate of one hour to observe one machine of a running instance; it ends when an operation
-    begins."""
+    """Issue an SSH certificate to observe one machine of a running instance. It is valid for one hour, and ends early
+    when an operation begins on the instance or on this machine."""
 
     def grant(ctx: Context) -> GrantView:
         return observations.grant_access(ctx, call.vault, project_id, instance_id, body)

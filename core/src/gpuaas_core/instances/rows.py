@@ -69,7 +69,8 @@ class InstanceAndLastRow(InstanceRow):
 
 
 class InstanceSummary(NamedTuple):
-    """What of an instance a list of its members needs: its tenant, and the facts that decide what can be done."""
+    """The fields of an instance that a list of its members needs: its tenant, and the fields that decide which actions
+    are possible."""
 
     id: InstanceId
     tenant_id: str
@@ -118,9 +119,10 @@ class MemberRow:
 
 
 class ListedMember(NamedTuple):
-    """A member for lists: the fields of `schemas.MemberView` in their order, then the facts that decide its actions.
+    """A member for lists: the fields of `schemas.MemberView` in their order, then the fields that decide its actions.
 
-    JSON is left as text, because a list only passes it on. Two fields are selected as NULL; the view sets them.
+    JSON is left as text, because a list does not read it. `current_operation_id` and `available_actions` are selected
+    as NULL; the view sets them.
     """
 
     id: MemberId
@@ -158,8 +160,8 @@ def host_is_gone(params: Json | None) -> bool:
 
 @dataclass(frozen=True)
 class Work(OperationRow):
-    """An operation on an instance or a member. Its lock key is the instance's id: exclusive for an operation of the
-    instance, shared for operations of members."""
+    """An operation on an instance or a member. Its lock key is the instance's id. Operations of the instance hold the
+    key exclusively; operations of members share it, unless they fence a machine."""
 
     @property
     def instance_id(self) -> InstanceId:
@@ -171,7 +173,7 @@ class Work(OperationRow):
 
     @property
     def old_member_id(self) -> MemberId | None:
-        """The member that a replace operation removes, if this is one."""
+        """The id of the member that a replace operation removes; None for other operations."""
         found = self._detail("old_member_id")
         return None if found is None else MemberId(found)
 

@@ -232,8 +232,8 @@ class MemberReport(Input):
 
 
 class Progress(operations.Progress):
-    """A progress report of an operation on an instance. Split it into several reports if it has more than 500
-    members."""
+    """A progress report of an operation on an instance. A report has at most 500 members; send several reports if there
+    are more."""
 
     members: list[MemberReport] = Field(default_factory=list[MemberReport], max_length=500)
     health: Health | None = None
@@ -269,7 +269,7 @@ class AddMembers(Input):
 
 
 class Emptying(Input):
-    """What happens to running work before a member is drained, removed or replaced."""
+    """How running work is handled before a member is drained, removed or replaced."""
 
     reason: Sentence | None = None
     deadline_s: Whole | None = Field(default=None, ge=0, le=7 * 24 * 3600, description="how long work may go on")
@@ -291,7 +291,7 @@ class DrainMember(Emptying):
 
 
 class Leaving(Emptying):
-    """Removal of a member. `host_is_gone` needs a reason, because a lost machine cannot be cleaned."""
+    """The removal of a member. `host_is_gone` needs a reason, because a lost machine cannot be cleaned."""
 
     host_is_gone: YesNo = Field(
         default=False, description="the machine does not come back: fence it, and record that it was not cleaned"
@@ -336,7 +336,7 @@ class AskMembers(NamedMembers):
 
 
 class EmptyMembers(NamedMembers, Emptying):
-    """Several members to drain or remove."""
+    """A request to drain or remove several members."""
 
 
 class ReplaceMember(Leaving):
@@ -351,8 +351,8 @@ class MemberObservation(Input):
 
 
 class Observation(Input):
-    """What a controller observed. `last_operation_id` and `observed_generation`: as read before the observation
-    began."""
+    """An observation of a running instance by its controller. `last_operation_id` and `observed_generation` are the
+    values that the controller read before the observation began."""
 
     last_operation_id: Id
     observed_generation: Whole = Field(ge=1)
@@ -388,7 +388,7 @@ class AccessGrantView(machine_access.AccessGrantView):
 
 
 class OpenSshSession(machine_access.AskCertificate):
-    """The public part of an SSH key that was generated for this connection."""
+    """A request for an SSH session, with the public part of an SSH key that was generated for this session."""
 
 
 class SshSessionView(machine_access.GrantView):

@@ -1,5 +1,5 @@
-"""Requests for instances: deploy, stop, start, restart, rotate keys, change inputs, upgrade, roll back,
-decommission. Each queues one operation; a plan (`validate_only`) makes the same checks and writes nothing."""
+"""Requests for instances: deploy, stop, start, restart, rotate keys, change inputs, upgrade, roll back, decommission.
+Each request queues one operation; a plan (`validate_only`) makes the same checks and writes nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,13 +49,13 @@ _TAKEN = Scalar[str](
 
 @cache
 def _new(dialect: str, columns: tuple[str, ...]) -> WriteQuery[InstanceRow]:
-    """Build the INSERT of an instance, which writes nothing if its name was taken by another transaction."""
+    """Build the INSERT of an instance. It writes nothing if another transaction has taken the name of the instance."""
     return WriteQuery(insert_of(dialect, instances).on_conflict_do_nothing(), instances, InstanceRow, columns)
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of the checks of a deploy, before anything is written."""
+    """The result of the successful checks of a deploy, before anything is written."""
 
     version: AppVersionRow
     placement: Placement
@@ -65,7 +65,7 @@ class Checked:
 
 
 def plan(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas.PlannedView:
-    """Make the checks of a deploy and return its plan; nothing is written."""
+    """Check a deploy and return its plan; raise an error if the deploy would be refused. Nothing is written."""
     checked = _check(ctx, project_id, body)
     version = checked.version.version
     hosts = hosts_of(checked.placement, checked.found)
@@ -178,7 +178,7 @@ def _add_instance(ctx: Context, project_id: str, body: schemas.CreateInstance, c
 
 
 def _requested(body: schemas.CreateInstance) -> dict[str, str]:
-    """Return the modes that the request names. Policy decides which modes apply."""
+    """Return the modes that the request names. The policies decide which modes the instance gets."""
     hints = {
         "operating_mode": body.operating_mode,
         "control_plane_scope": body.control_plane_scope,
@@ -198,7 +198,7 @@ def _effective(overlays: Sequence[Overlay], asked: dict[str, str], version: AppV
 def ask(
     ctx: Context, project_id: str, instance_id: str, kind: str, *, reason: str | None = None
 ) -> schemas.AcceptedView:
-    """Queue a stop, start, restart or rotation of keys."""
+    """Queue a stop, start or restart of the instance, or a rotation of its keys."""
     instance, _ = _allowed(ctx, project_id, instance_id, kind)
     return _queue(ctx, instance, kind, params={"reason": reason} if reason else None)
 
@@ -206,7 +206,8 @@ def ask(
 def change_inputs(
     ctx: Context, project_id: str, instance_id: str, body: schemas.UpdateInstance, if_match: str | None
 ) -> schemas.AcceptedView:
-    """Store the new inputs as a new generation and queue the operation that applies them."""
+    """Store the new inputs as a new generation and queue the operation that applies them. Raise an error if `if_match`
+    is missing or outdated, or if the app refuses a change."""
     instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
     now = instance_view(ctx.tx, instance).etag
     Preconditions(of_what_was_asked(if_match, now)).check(now)
@@ -221,7 +222,8 @@ def change_inputs(
 def plan_update(
     ctx: Context, project_id: str, instance_id: str, body: schemas.UpdateInstance, if_match: str | None
 ) -> schemas.PlannedView:
-    """Return every changed input with its effect, including refused changes; nothing is written."""
+    """Return the plan of an update: every changed input with its effect, including changes that would be refused.
+    Nothing is written."""
     instance, manifest = _allowed(ctx, project_id, instance_id, "reconfigure", lock=False)
     if if_match is not None:
         Preconditions(if_match).check(instance_view(ctx.tx, instance).etag)

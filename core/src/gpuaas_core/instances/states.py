@@ -7,7 +7,8 @@ from ..operations.targets import OperationKind
 
 
 def _on_the_way(to: str, at: str, *undone: str) -> dict[str, str]:
-    """Return the transitions of a state during an operation: it succeeds, fails, or returns to the state before."""
+    """Return the transitions of a state during an operation: the operation is claimed, succeeds, fails, gives way to a
+    decommission, or is undone, which restores one of the states in `undone`."""
     moves = {"claim": at, "succeed": to, "fail": "failed", "delete": "deleting"}
     return moves | {f"back_to_{state}": state for state in undone}
 
@@ -152,7 +153,8 @@ OF_INSTANCE, OF_MEMBER = "instance", "member"
 
 @dataclass(frozen=True)
 class Kind(OperationKind):
-    """A kind of operation, with the target's transitions when it is requested, claimed, done, undone and retried."""
+    """A kind of operation, with the transitions of its target when the operation is requested, claimed, done, undone
+    and retried."""
 
     target: str
     key: str  # what an app's manifest calls it; empty: every app does it

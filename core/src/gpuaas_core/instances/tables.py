@@ -1,4 +1,4 @@
-"""Tables of instances."""
+"""The tables of instances and their members."""
 
 from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, Integer, String, Table, Text, literal_column, text
 

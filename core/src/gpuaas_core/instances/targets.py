@@ -1,4 +1,4 @@
-"""Instances and members as targets of operations: what the engine's transitions mean for them.
+"""Instances and members as targets of operations: how the transitions of an operation change its instance or member.
 
 Operations of members share the instance's lock key, so they run in parallel. An operation of the instance, or one that
 removes a member whose machine is lost, has the key exclusively. In both cases the lock itself is the instance's row.
@@ -111,7 +111,7 @@ def _last_report(
 
 
 def _progress(report: engine_schemas.Progress) -> schemas.Progress:
-    """Convert a report from the combined model of all targets (`operations.wire`) to that of instances."""
+    """Return the report as a progress report of an instance; raise TypeError if it has another type."""
     if not isinstance(report, schemas.Progress):
         raise TypeError(f"{type(report).__name__} is no progress of an instance.")
     return report
@@ -181,7 +181,8 @@ class InstanceTarget(Target[InstanceRow]):
         return move_instance(ctx, row, "claim", operation_id=operation.id)
 
     def changed_by(self, operation: OperationRow, report: engine_schemas.Progress) -> bool:
-        """Whether the report changes the instance: each new message becomes its health sentence."""
+        """Whether the report changes the instance. A new message does, because it becomes the health sentence of the
+        instance."""
         return _changes(_progress(report)) or report.message != operation.message
 
     def on_progress(
@@ -273,8 +274,8 @@ class MemberTarget(Target[Placed]):
         return {**instance_facts(row.instance), "member_id": row.member.id}
 
     def allocations(self, tx: Connection, row: Placed) -> set[str]:
-        """The allocations of all members, because work on one member may also change others, e.g. to add it to their
-        config."""
+        """Return the allocations of all members of the instance, because work on one member may also change the others,
+        e.g. add the member to their configuration."""
         return {member.allocation_id for member in members_of(tx, row.instance.id)}
 
     def fenced(self, tx: Connection, row: Placed, operation: OperationRow) -> set[str]:
@@ -361,7 +362,8 @@ INSTANCE_TARGET, MEMBER_TARGET, INSTANCE_SUBJECTS = InstanceTarget(), MemberTarg
 def queue_operation(
     ctx: Context, instance: InstanceRow, kind: str, *, params: Json | None = None, details: Json | None = None
 ) -> Work:
-    """Queue an operation of the instance. `details`: for a change of version, `from_version` and `to_version`."""
+    """Queue an operation of the instance. `details`: for an upgrade or rollback, `from_version` and `to_version`;
+    otherwise None."""
     return work_of(engine.queue(ctx, INSTANCE_TARGET, instance, kind, params=params, details=details))
 
 
@@ -375,6 +377,6 @@ def queue_member_operation(
     details: Json | None = None,
     batch_id: str | None = None,
 ) -> Work:
-    """Queue an operation of a member. `details`: for a replacement, `old_member_id`."""
+    """Queue an operation of a member. `details`: for a replacement, `old_member_id`; otherwise None."""
     row = Placed(instance, member)
     return work_of(engine.queue(ctx, MEMBER_TARGET, row, kind, params=params, details=details, batch_id=batch_id))

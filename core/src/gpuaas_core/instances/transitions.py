@@ -1,4 +1,4 @@
-"""Transitions of instances and members, each with its event. All state changes are made here."""
+"""Transitions of instances and members, each with its event. All changes of their states are made here."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -92,7 +92,8 @@ def leaver_of(member: MemberRow) -> Leaver:
 def move_instance(
     ctx: Context, row: InstanceRow, action: str, observed: Mapping[str, object] = NOTHING, *, operation_id: str
 ) -> InstanceRow:
-    """Apply a transition to the instance and emit its event. `observed`: other columns to change."""
+    """Apply a transition to the instance, emit its event and return the changed row. `observed`: other columns to
+    change. Raise WrongMoment if the state does not allow the transition."""
     state = INSTANCE.after(row.state, action)
     moved = write_instance(ctx, row, {"state": state, **observed})
     facts = instance_facts(row) | {"operation_id": operation_id, "state": state}
@@ -123,7 +124,8 @@ def move_member(
     *,
     operation_id: str | None,
 ) -> None:
-    """Apply a transition to the member and emit its event. `observed`: other columns to change."""
+    """Apply a transition to the member and emit its event. `observed`: other columns to change. Raise WrongMoment if
+    the state does not allow the transition."""
     state = MEMBER.after(row.state, action)
     ids = {"last_operation_id": operation_id, "correlation_id": ctx.correlation.correlation_id}
     write_member(ctx, row, {"state": state, **ids, **observed})

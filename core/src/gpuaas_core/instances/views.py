@@ -53,7 +53,8 @@ _Instance: TypeAlias = InstanceRow | InstanceSummary
 def instance_view(
     tx: Connection, row: InstanceRow, *, most: int = MOST_MEMBERS, only: Sequence[str] | None = None
 ) -> schemas.InstanceView:
-    """Build the view of an instance. `most`: how many members to include (0 for long lists); `only`: these members."""
+    """Build the view of an instance. `most`: the largest number of members to include (0: none). `only`: the ids of the
+    members to include instead."""
     if only is None:
         return _one_view(tx, row, most).view()
     named = members_by_id(tx, row.id, only).values()
@@ -62,7 +63,7 @@ def instance_view(
 
 
 def instance_response(tx: Connection, row: InstanceRow, most: int) -> Response:
-    """Return the view as an answer, with its ETag; it is serialized once."""
+    """Return the view of an instance with at most `most` members as a JSON response, with its ETag."""
     return _one_view(tx, row, most).response()
 
 
@@ -83,7 +84,8 @@ def instance_views(
 
 @dataclass(frozen=True)
 class _Shown:
-    """What is shown of an instance, as a view or as JSON: both have the same fields and the same ETag."""
+    """The data that is shown of an instance. It is rendered as a view or as JSON, with the same fields and the same
+    ETag."""
 
     row: InstanceRow
     stands: "_Standing"
@@ -112,8 +114,8 @@ class _Shown:
         return view
 
     def response(self) -> Response:
-        """Encode the fields of the view in their order, without building it: an instance is read often, and its values
-        need no check."""
+        """Return the view as a JSON response, encoded without building the view: an instance is read often, and its
+        stored values need no validation."""
         row, seen = self.row, Members(self.stands, Staying.of(self.members))
         shown = _ENCODER.encode(
             {
@@ -173,7 +175,8 @@ def _views(
     complete: frozenset[InstanceId],
     most: int | None = None,
 ) -> list[_Shown]:
-    """Build views of instances with the given members. `complete`: instances whose members are all included."""
+    """Collect the data that is shown of each instance, with the given members. `complete`: the instances whose members
+    are all given."""
     partly = [row for row in rows if row.id not in complete]
     live = live_of_instances(tx, rows)
     last = newest_operations(tx, rows)
@@ -190,8 +193,7 @@ def _views(
 
 
 def _asked(row: InstanceRow, live: actions.Live, first: States) -> list[object]:
-    """Return the fields for the first half of the ETag: those changed by requests and operations, not by
-    observations."""
+    """Return the values for the first half of the ETag: requests and operations change them, observations do not."""
     parts = [list(one) for one in first]
     return [row.state, row.generation, row.version, row.last_operation_id, [one.id for one in live], parts]
 
@@ -208,7 +210,8 @@ def member_view(tx: Connection, instance: InstanceRow, row: MemberRow) -> schema
 def listed_members(
     tx: Connection, instance: InstanceSummary, rows: Sequence[ListedMember], *, all_of_them: bool
 ) -> list[Fields]:
-    """Build the fields of `MemberView` for a list. `all_of_them`: the instance has no other members."""
+    """Return the fields of `MemberView` for each row of a list. `all_of_them`: the rows are all current members of the
+    instance."""
     members = _members(tx, instance, rows if all_of_them else None)
     return [members.listed(row) for row in rows]
 
@@ -229,13 +232,14 @@ _MEMBER_FIELDS = tuple(schemas.MemberView.model_fields)
 
 @dataclass(frozen=True)
 class Possible:
-    """The actions of an instance or a member, and the same as JSON."""
+    """The actions of an instance or a member, each with whether it is possible now, as views and as JSON."""
 
     views: list[schemas.ActionView]
     operation_id: str | None = None  # of the operation under way, which reasons may name
 
     def under(self, operation_id: str | None) -> "Possible":
-        """Return the same actions for an instance on which this operation is under way: reasons name it instead."""
+        """Return the actions with reasons that name this operation, instead of the operation for which the actions were
+        computed."""
         if self.operation_id is None or operation_id is None or operation_id == self.operation_id:
             return self
         return Possible([_naming(view, self.operation_id, operation_id) for view in self.views], operation_id)
@@ -246,7 +250,7 @@ class Possible:
 
 
 def _encoded(value: object) -> msgspec.Raw | None:
-    """Encode stored JSON as the view does, also numbers that have more than 64 bits."""
+    """Encode a stored value in the same way as the view, also integers with more than 64 bits; None stays None."""
     return None if value is None else msgspec.Raw(to_json(value))
 
 
@@ -265,7 +269,7 @@ def _known(tx: Connection) -> _Known:
 
 @dataclass(frozen=True)
 class _Standing:
-    """Builds member views, and computes actions once for all members in the same state that have no operation."""
+    """An instance with its manifest and its operations under way. It caches actions by the facts that decide them."""
 
     instance: _Instance
     manifest: Manifest
@@ -281,11 +285,13 @@ class _Standing:
 
     @property
     def taken(self) -> bool:
-        """Whether the only operation under way is one of the instance itself, which excludes all others."""
+        """Whether exactly one operation is under way, and it is an operation of the instance itself, which excludes all
+        others."""
         return len(self.live) == 1 and self.live[0].member_id is None
 
     def possible(self, alike: tuple[_Fact, ...], ask: Callable[[], list[schemas.ActionView]]) -> Possible:
-        """Return the remembered actions of what has the same facts, or else `ask` for them."""
+        """Return the cached actions for these facts; if there are none, compute them with `ask` and cache them. Nothing
+        is cached while an operation of a member is under way."""
         if self.live and not self.taken:
             return Possible(ask())
         kind, operation_id = (self.live[0].kind, self.live[0].id) if self.live else (None, None)
@@ -298,7 +304,8 @@ class _Standing:
 
 @dataclass(frozen=True)
 class Members:
-    """Members with the same facts have the same actions, as long as no operation of a member is under way."""
+    """Builds the views of an instance's members. Members with the same facts share their actions, as long as no
+    operation of a member is under way."""
 
     stands: _Standing
     staying: Staying
@@ -309,7 +316,7 @@ class Members:
         return view_of(schemas.MemberView, vars(row) | own)
 
     def facts(self, row: MemberRow) -> Fields:
-        """Return the fields of the view in their order, to be encoded."""
+        """Return the fields of the member's view in their order, ready to be encoded as JSON."""
         return {
             "id": row.id,
             "instance_id": row.instance_id,
@@ -332,7 +339,8 @@ class Members:
         }
 
     def listed(self, row: ListedMember) -> Fields:
-        """Return the fields of the view, to be encoded: a listed row has them in their order."""
+        """Return the fields of the member's view, ready to be encoded as JSON. A listed row already has them in their
+        order."""
         values: dict[str, JsonValue | msgspec.Raw] = dict(zip(_MEMBER_FIELDS, row, strict=False))
         values["facts"] = msgspec.Raw(row.facts)
         if row.adapter_detail is not None:
@@ -342,7 +350,7 @@ class Members:
         return values
 
     def _own(self, row: actions.MemberFacts) -> str | None:
-        """Return the live operation of the member."""
+        """Return the id of the member's operation under way, or None."""
         return next((one.id for one in self.stands.live if row.id in (one.member_id, one.old_member_id)), None)
 
     def _actions(self, row: actions.MemberFacts) -> Possible:
@@ -370,7 +378,7 @@ class Members:
 
 
 def _stuck_condition(row: InstanceRow, live: actions.Live) -> list[schemas.ConditionView]:
-    """Return the `Stuck` condition if an operation under way is stuck."""
+    """Return a list with the `Stuck` condition if an operation under way is stuck, otherwise an empty list."""
     for one in live:
         if one.stuck_reason is not None:
             return [
@@ -387,7 +395,8 @@ def _stuck_condition(row: InstanceRow, live: actions.Live) -> list[schemas.Condi
 
 
 def _instance_actions(stands: _Standing, last: actions.NewestOperation | None) -> Possible:
-    """`last`: the newest operation of the instance. Its kind and status decide about a retry."""
+    """Return the actions of the instance. `last`: the newest operation of the instance, whose kind and status decide
+    whether it can be retried."""
     if last and last.id != stands.instance.last_operation_id:  # a reason names the newer one
         return Possible(_asked_of_instance(stands, last))
     alike = (last.kind, last.status) if last else (None, None)

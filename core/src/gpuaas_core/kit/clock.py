@@ -1,4 +1,5 @@
-"""Time: integer milliseconds inside the core, RFC 3339 on the wire. Tests move the clock instead of waiting."""
+"""Clock and time format: integer milliseconds inside the core, RFC 3339 in the API. Tests move the clock instead of
+waiting."""
 
 import time
 from collections.abc import Callable
@@ -23,8 +24,8 @@ def rfc3339(milliseconds: int | None) -> str | None:
 
 @dataclass(frozen=True)
 class Durations:
-    """Durations that an operator of the platform can configure; read by `settings.py`, part of every request
-    context."""
+    """Durations that an operator of the platform can configure. `settings.py` reads them, and every request context has
+    them."""
 
     lease_s: int = 30  # how long a controller holds an operation without a heartbeat
     node_key_s: int = 24 * 3600  # lifetime of a node's key; renewed after two thirds

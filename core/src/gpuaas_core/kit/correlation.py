@@ -38,7 +38,8 @@ def correlate(header: str | None, traceparent: str | None) -> Correlation:
 
 
 def correlated(_logger: object, _level: str, line: MutableMapping[str, object]) -> MutableMapping[str, object]:
-    """Add the ids of the current request to a log line (a processor of structlog)."""
+    """Add the correlation and trace id of the current request to a log line, if there is a request. Used as a structlog
+    processor."""
     ids = current.get()
     if ids is not None:
         line["correlation_id"], line["trace_id"] = ids.correlation_id, ids.trace_id

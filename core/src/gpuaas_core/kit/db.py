@@ -84,7 +84,8 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, fn)
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
-        """Run `fn` in one transaction: committed when it returns, rolled back when it raises."""
+        """Run `fn` in one transaction and return its result. The transaction is committed when `fn` returns, and rolled
+        back when `fn` raises."""
         once = self._write_kept if self.is_sqlite else self._write_once
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._timed, once, fn)
 
@@ -116,8 +117,8 @@ class Database:
             return _in_transaction(connection, fn)
 
     def _write_kept(self, fn: Callable[[Connection], T]) -> T:
-        """Run `fn` in the writer thread of SQLite. After an error its connection goes back to the pool, which rolls the
-        transaction back."""
+        """Run `fn` in a transaction on the connection that SQLite's writer thread keeps open. After an error the
+        connection is returned to the pool, and the pool rolls the transaction back."""
         connection, self._writing = self._writing or self._write_engine.connect(), None
         try:
             direct(connection).hear(connection)  # a tool may have begun to listen to statements
@@ -180,10 +181,10 @@ def _in_transaction(connection: Connection, fn: Callable[[Connection], T]) -> T:
 
 
 class _KeptReader:
-    """One connection for reads of a SQLite database, kept open for the event loop, whose thread calls `Database.read`.
+    """Keeps one SQLite connection open for the reads of the event loop's thread.
 
-    A connection from the pool and a transaction of SQLAlchemy cost several times as much as the statements of a small
-    read. Another thread, and a read inside a read, get a connection from the pool.
+    Taking a connection from the pool and starting a transaction with SQLAlchemy cost several times as much as the
+    statements of a small read. Reads in other threads, and a read inside a read, use the pool.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -227,7 +228,7 @@ def _sqlite_driver(connection: Connection) -> sqlite3.Connection:
 
 
 def full_url(url: str) -> str:
-    """Complete a `postgresql://…` or `postgres://…` URL with the driver that the core ships."""
+    """Add the driver that the core ships to a `postgresql://…` or `postgres://…` URL; return other URLs unchanged."""
     scheme, separator, rest = url.partition("://")
     return f"postgresql+psycopg://{rest}" if separator and scheme in ("postgresql", "postgres") else url
 
@@ -247,32 +248,34 @@ def keep_private(url: str) -> None:
 
 
 def hold_name(tx: Connection, name: str) -> None:
-    """Take the advisory lock with this name until the transaction ends. SQLite needs none: it has one writer."""
+    """Take PostgreSQL's advisory lock with this name until the transaction ends. Do nothing on SQLite, which has one
+    writer."""
     if tx.dialect.name == "postgresql":
         tx.execute(select(func.pg_advisory_xact_lock(_number(name))))
 
 
 def try_name(tx: Connection, name: str) -> bool:
-    """Try to take the advisory lock with this name; return False instead of waiting."""
+    """Take the advisory lock with this name and return True; return False without waiting if another transaction holds
+    it. Always True on SQLite."""
     if tx.dialect.name != "postgresql":
         return True
     return bool(tx.execute(select(func.pg_try_advisory_xact_lock(_number(name)))).scalar())
 
 
 def insert_into(tx: Connection, table: Table) -> Insert:
-    """Return an INSERT in this database's dialect that supports ON CONFLICT."""
+    """Return an INSERT statement in the dialect of this database, which supports ON CONFLICT."""
     return insert_of(tx.dialect.name, table)
 
 
 def insert_new(tx: Connection, table: Table, **values: object) -> bool:
-    """Insert a row and return whether it was new; on a conflict with an existing key nothing is written."""
+    """Insert a row and return True; if its key exists already, write nothing and return False."""
     new = insert_into(tx, table).values(**values).on_conflict_do_nothing().returning(*table.primary_key)
     return tx.execute(new).first() is not None
 
 
 def delete_some(tx: Connection, table: Table, old: ColumnElement[bool]) -> int:
-    """Delete at most `AT_ONCE` of the rows, so that a cleanup does not hold locks for long; return how many were
-    deleted."""
+    """Delete at most `AT_ONCE` of the rows that match `old`, so that a cleanup does not hold locks for long; return how
+    many were deleted."""
     key = tuple_(*table.primary_key)
     some = select(*table.primary_key).where(old).limit(AT_ONCE)
     return tx.execute(delete(table).where(key.in_(some))).rowcount
@@ -291,8 +294,8 @@ def _number(name: str) -> int:
 
 
 def _worth_repeating(error: DBAPIError | PoolTimeout) -> bool:
-    """Whether the transaction was certainly rolled back: a deadlock victim, or a connection lost before the commit
-    was sent."""
+    """Whether the transaction was certainly rolled back and can be repeated: it lost a conflict or a deadlock, or its
+    connection was lost before the commit was sent."""
     if isinstance(error, PoolTimeout):
         return False
     return error.connection_invalidated or sqlstate(error) in (SERIALIZATION, DEADLOCK)
@@ -334,8 +337,8 @@ def _reading(url: str) -> Engine:
 
 
 def _end_read(connection: Connection) -> None:
-    """Commit, although nothing was written: after a rollback the driver drops its prepared statements, and PostgreSQL
-    would parse and plan every statement of every read again."""
+    """End a read with a commit, although nothing was written. After a rollback the driver drops its prepared
+    statements, and PostgreSQL would parse and plan every statement of every read again."""
     if not connection.invalidated:
         connection.commit()
 
@@ -345,8 +348,8 @@ def _ignore(_seconds: float) -> None:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch SQLite to WAL. Retry, because the switch needs an exclusive lock and two core processes may start at
-    once."""
+    """Switch SQLite to WAL mode. Retry, because the switch needs an exclusive lock and two core processes may start at
+    the same time."""
     for _ in range(300):
         try:
             connection.execute("PRAGMA journal_mode=WAL")

@@ -1,4 +1,4 @@
-"""Ids that name their kind and sort in the order in which they were created.
+"""Ids with a prefix that names the kind of resource. Ids sort in the order in which they were created.
 
 An id is a prefix, `_` and 26 characters (Crockford base32) for 128 bits:
 
@@ -37,14 +37,14 @@ def new_id(prefix: str) -> str:
 
 
 def first_number(now_ms: int) -> int:
-    """Return a first number above all existing ids, provided that there were at most 65,536 transactions a
-    millisecond."""
+    """Return a transaction number above those of all ids created before this time, provided that there were at most
+    65,536 transactions per millisecond."""
     return (now_ms + 1) << COUNT_BITS
 
 
 class Issuer:
-    """Numbers the ids of one write transaction; reads the transaction's number from the database when the first id
-    is created."""
+    """Numbers the ids of one write transaction. The transaction's number is read from the database when the first id is
+    created."""
 
     def __init__(self, take_number: Callable[[], int]) -> None:
         self._take_number = take_number
@@ -74,7 +74,8 @@ def issued_by(issuer: Issuer) -> Generator[None]:
 
 
 def drop_number() -> None:
-    """Make the next id of the current write transaction read a new transaction number from the database."""
+    """Make the next id of the current write transaction read a new transaction number from the database. Do nothing
+    outside a write transaction."""
     if issuer := _issuer.get():
         issuer.drop()
 

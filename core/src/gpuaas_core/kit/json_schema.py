@@ -1,4 +1,4 @@
-"""JSON Schema validation with ECMA-262 patterns, as its specification requires.
+"""JSON Schema validation with ECMA-262 patterns, as the JSON Schema specification requires.
 
 Python's `re` differs in ways that accept values which a browser rejects: `$` also matches before a final newline, `\\d`
 and `\\w` match digits and letters of every script, `.` matches a carriage return. So a schema is translated before
@@ -27,7 +27,7 @@ _TOKEN = re.compile(r"\\k<(?P<again>\w+)>|\(\?<(?P<group>[A-Za-z_]\w*)>|\\(?P<es
 
 
 class PatternInvalid(ValueError):
-    """The pattern cannot be compiled; the exception's text is the reason."""
+    """A pattern cannot be compiled; the exception's text is the reason."""
 
 
 class Validator(Protocol):
@@ -35,14 +35,14 @@ class Validator(Protocol):
 
 
 def validator(schema: Json, registry: References | None = None) -> Validator:
-    """Build a validator for the schema. `registry`: resolve references only there."""
+    """Build a validator for the schema. With `registry`, references are resolved only in this registry."""
     if registry is None:
         return Draft202012Validator(translated(schema))
     return Draft202012Validator(translated(schema), registry=registry)
 
 
 def message(error: ValidationError) -> str:
-    """Return the validator's error message, with the original pattern instead of the translated one."""
+    """Return the validator's error message, but with the original pattern instead of its translation to Python."""
     rules: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
     if error.validator == "pattern" and _WRITTEN in rules:
         return f"{error.instance!r} does not match {rules[_WRITTEN]!r}"
@@ -77,7 +77,7 @@ def _translated(value: JsonValue) -> JsonValue:
 
 
 def pattern_errors(schema: Json) -> list[str]:
-    """One sentence for each pattern of the schema that cannot be compiled."""
+    """Return one sentence for each pattern of the schema that cannot be compiled; an empty list if all can."""
     result: list[str] = []
     for pattern in sorted(set(_patterns(schema))):
         try:
@@ -88,7 +88,8 @@ def pattern_errors(schema: Json) -> list[str]:
 
 
 def to_python(pattern: str) -> str:
-    """Translate an ECMA-262 pattern into an equivalent expression for Python's `re`."""
+    """Translate an ECMA-262 pattern into an equivalent expression for Python's `re`. Raise PatternInvalid if it cannot
+    be compiled."""
     written = f"(?a:{''.join(_pieces(pattern))})"
     try:
         re.compile(written)
@@ -125,8 +126,8 @@ def _outside(token: re.Match[str]) -> str:
 
 
 def _in_class(token: re.Match[str]) -> str:
-    """Translate an escape inside a character class. `\\S` stays ASCII there: Python cannot subtract a set within a
-    class."""
+    """Translate a token inside a character class. `\\S` keeps Python's ASCII meaning there, because Python cannot
+    subtract characters within a class."""
     if token["escape"] == "s":
         return _SPACES
     return r"\[" if token[0] == "[" else token[0]

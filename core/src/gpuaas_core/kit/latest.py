@@ -1,6 +1,6 @@
-"""A buffer of the latest value per key, in memory, so that one transaction can write many of them.
+"""An in-memory buffer of the latest value per key, so that one transaction can write the values of many keys.
 
-For values that change often and may be lost: values that are not yet written are lost when the process ends.
+It is for values that change often and may be lost: values that are not yet written are lost when the process ends.
 """
 
 from typing import Generic, TypeVar

@@ -1,7 +1,7 @@
-"""A lifecycle as a table: state, action, next state. All transitions are defined in that table.
+"""A lifecycle as a table of all its transitions: state, action, next state.
 
-The check, the text of the 409, the actions shown to clients, the diagrams in `docs/reference/` and a test for every
-state and action are derived from it.
+The check of an action, the text of the 409, the actions shown to clients, the diagrams in `docs/reference/` and a test
+for every state and action are derived from the table.
 """
 
 from collections.abc import Collection
@@ -16,7 +16,8 @@ class WrongMoment(Problem):
 
 class Lifecycle:
     def __init__(self, noun: str, moves: dict[str, dict[str, str]], asked: Collection[str] | None = None) -> None:
-        """Define the transitions. `asked`: the actions that people can request; error messages offer only those."""
+        """Define the transitions. `asked`: the actions that people can request, which error messages offer; None: all
+        actions."""
         self.noun = noun
         self.moves = moves
         self.asked = asked

@@ -1,4 +1,4 @@
-"""The background loop: runs its work, logs a failure, sleeps and repeats until the core stops.
+"""A background loop: it sleeps, runs its work, logs a failure, and repeats until the core stops.
 
 Loops are level-triggered: each round reads the rows that need work, so a failed round is made up for by the next one.
 """

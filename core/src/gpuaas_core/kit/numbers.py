@@ -33,11 +33,11 @@ def take_number(tx: Connection) -> int:
 
 
 def read_number(tx: Connection) -> int:
-    """Return a number that is at least the last one used."""
+    """Return a number that is at least as large as every transaction number used so far."""
     return int(tx.exec_driver_sql(_READ[tx.dialect.name]).scalar_one())
 
 
 def raise_number(tx: Connection, least: int) -> None:
-    """Raise the sequence so that all later numbers are larger than `least`. Only while no core process uses the
-    database."""
+    """Raise the sequence so that all later numbers are larger than `least`. Call this only while no core process uses
+    the database."""
     tx.execute(_RAISE[tx.dialect.name], {"least": least})

@@ -1,4 +1,4 @@
-"""Cursor pages over tables in the order of their ids, which is the order of creation (ids.py).
+"""Reads tables in pages with cursors, in the order of their ids, which is the order of creation (ids.py).
 
 A row that exists during the whole listing is returned exactly once. A row that is created meanwhile may belong on a
 page that was read already: lists carry the event sequence they were read at, and the stream from there has its event.
@@ -54,7 +54,8 @@ def page_of(
     cursor: str | None,
     newest_first: bool = False,
 ) -> tuple[list[R] | list[RawRow], str | None]:
-    """Read one page and the cursor of the next one. The query must select the id column."""
+    """Return the rows of one page and the cursor of the next page (None after the last one). The query must select the
+    id column."""
     kind = id_column.table.name
     after = _decode(cursor, kind) if cursor else None
     if isinstance(query, Query):
@@ -74,7 +75,7 @@ def _encode(kind: str, last: str) -> str:
 
 
 def _decode(cursor: str, kind: str) -> str:
-    """Return the id at which the previous page ended.
+    """Return the id at which the previous page ended; raise BadCursor if the cursor is invalid.
 
     The cursor of another list is rejected, since it would silently return a wrong page.
     """

@@ -1,7 +1,8 @@
 """Sends wake-ups between the core processes that share one PostgreSQL, with LISTEN and NOTIFY.
 
 Only topic names are sent, after the commit and outside the transaction (a NOTIFY inside it would serialize all commits
-of the server). A lost notification only delays a waiter: the rows are the record. Started with the application.
+of the server). A lost notification only delays a waiter, because the data itself is in the tables. `share_wakeups` is
+started with the application.
 """
 
 import asyncio
@@ -25,7 +26,8 @@ RECONNECT_S = 1.0
 
 @contextlib.asynccontextmanager
 async def share_wakeups(db: Database, wakeups: Wakeups) -> AsyncGenerator[None]:
-    """Send this process's notifications to the other processes, and deliver theirs here."""
+    """While the context is open, send this process's notifications to the other core processes and deliver theirs here.
+    Do nothing on SQLite."""
     if db.is_sqlite:
         yield
         return
@@ -55,7 +57,8 @@ class WakeupChannel:
         self._has_queued.set()
 
     async def send(self) -> None:
-        """Send the queued topics. Topics queued while a notification is being sent are combined into the next one."""
+        """Send queued topics until the connection fails. Topics queued while a notification is being sent are combined
+        into the next notification."""
         async with await self._connect("gpuaas-core wake-up sender") as connection:
             while True:
                 await self._has_queued.wait()

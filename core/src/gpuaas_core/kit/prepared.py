@@ -1,4 +1,4 @@
-"""A statement that is compiled once and then sent through the driver directly.
+"""Statements that are compiled once and then sent through the driver directly.
 
 SQLAlchemy needs 40 µs to send a statement that it has compiled before, SQLite needs 5 to answer it. On a path that
 every request takes, the statement is therefore kept as text, with the order of its parameters and the conversions of
@@ -36,13 +36,14 @@ _PARAMETER = re.compile(r"%\((\w+)\)s|%%")  # in a text for psycopg
 
 
 class Source(Protocol):
-    """Hears of every query on a connection, and may have its rows already."""
+    """A source of rows that were fetched ahead. It is asked before each query on its connection, and returns the rows
+    of the query, or None if it does not have them."""
 
     def rows(self, statement: "Prepared", values: Mapping[str, object]) -> RawRows | None: ...
 
 
 class Prepared:
-    """One statement, compiled per dialect when it is sent for the second time."""
+    """One statement. It is compiled, once per dialect, when it is sent for the second time."""
 
     def __init__(self, statement: ClauseElement, columns: Sequence[str] | None = None) -> None:
         self._statement, self._columns = statement, columns
@@ -73,7 +74,7 @@ class Prepared:
         return plan is not None
 
     def text(self, dialect: Dialect, values: Mapping[str, object]) -> "Text":
-        """Return the text of a query without list parameters, for PostgreSQL's own protocol."""
+        """Return the SQL text of the query for PostgreSQL's own protocol. The query must have no list parameters."""
         if self._text is None:
             self._text = Text(_Plan(self._compiled(dialect), dialect, values, ()))
         return self._text
@@ -132,7 +133,8 @@ def _is_tuple(item: object) -> TypeGuard[tuple[object, ...]]:
 
 
 class Direct:
-    """The driver's connection below a connection of SQLAlchemy, found once for each of them."""
+    """Access to the driver below a SQLAlchemy connection, and whether statements may be sent through it. Created once
+    per connection."""
 
     __slots__ = ("allowed", "cursor", "dialect", "open", "source")
 
@@ -146,7 +148,8 @@ class Direct:
         self.source: Source | None = None
 
     def hear(self, tx: Connection) -> None:
-        """Find out whether a test or a tool listens to the statements of the engine: then SQLAlchemy sends them."""
+        """Set `allowed` to False if a test or a tool listens to the statements of the engine, so that SQLAlchemy sends
+        them; otherwise to True."""
         self.allowed = not is_heard(tx.engine)
 
 
@@ -164,7 +167,8 @@ def direct(tx: Connection) -> Direct:
 
 
 class Fetched(Connection):
-    """A connection without a driver: a source answers its prepared queries, and nothing else can be sent."""
+    """A connection without a driver. A source answers its prepared queries; every other statement raises
+    `otherwise`."""
 
     def __init__(self, engine: Engine, source: Source, otherwise: Exception) -> None:
         self.engine, self.dialect, self._otherwise = engine, engine.dialect, otherwise
@@ -186,7 +190,7 @@ class Fetched(Connection):
 
 
 class Text:
-    """A query with numbered parameters ($1, $2, …) that are sent as text; PostgreSQL finds their types."""
+    """A query with numbered parameters ($1, $2, …) that are sent as text; PostgreSQL infers their types."""
 
     def __init__(self, plan: "_Plan") -> None:
         self._plan, self._names = plan, list[str]()
@@ -327,7 +331,8 @@ def _out(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
 
 
 def _raise(tx: Connection, error: Exception, cursor: DBAPICursor, text: str) -> None:
-    """Raise the driver's error as SQLAlchemy would: as its own exception class, and a lost connection is discarded."""
+    """Raise an error of the driver as SQLAlchemy's exception, and discard the connection if it was lost. Return without
+    effect if the error is not from the driver."""
     driver = tx.dialect.loaded_dbapi
     if not isinstance(error, driver.Error):
         return

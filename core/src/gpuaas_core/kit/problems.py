@@ -11,7 +11,7 @@ CATALOGUE: dict[str, type["Problem"]] = {}
 
 
 class Problem(Exception):
-    """An error for the caller: a sentence (`detail`) and what to do (`way_out`)."""
+    """An error that is returned to the caller of the API: one sentence (`detail`) and what to do (`way_out`)."""
 
     status: ClassVar[int]
     code: ClassVar[str]

@@ -1,5 +1,5 @@
-"""Rows that leave a room: a query built once, and the frozen dataclass that its rows become. For rows that are only
-shown in long lists, a `NamedTuple`: it is built in a fifth of the time.
+"""Typed database rows. A query is built once, and returns its rows as frozen dataclasses. Rows that are only shown in
+long lists are a `NamedTuple` instead, which is built in a fifth of the time.
 
     WINDOWS = Query(select(windows), WindowRow)
     WINDOWS.where(windows.c.id == bindparam("window")).first(tx, window=window_id)
@@ -49,14 +49,14 @@ R = TypeVar("R", bound=AnyRow)
 
 
 class RowMismatch(TypeError):
-    """A statement selects columns that differ from the fields of its dataclass."""
+    """A statement selects other columns than the fields of its row class."""
 
 
 def builder_of(row: type[R]) -> Callable[[Values], R]:
-    """Return a function that turns the values of a row into the class of the row.
+    """Return a function that builds an object of the class `row` from the values of a database row.
 
-    Every field has a value, so the constructor of a plain dataclass has nothing to add; without it a row of thirty
-    columns is built in a quarter of the time.
+    For a plain dataclass the function sets the fields directly: without the constructor, a row of thirty columns is
+    built in a quarter of the time.
     """
     if issubclass(row, tuple):
         # `Query` has compared the names, so there is a value for each.
@@ -81,7 +81,7 @@ def names_of(row: type[AnyRow]) -> list[str]:
 
 
 class Query(Generic[R]):
-    """A SELECT statement and the dataclass of its rows. Methods that narrow it return a new query."""
+    """A SELECT statement and the class of its rows. Methods that change the statement return a new query."""
 
     def __init__(self, statement: Statement, row: type[R]) -> None:
         self.statement, self.row, self._prepared = statement, row, Prepared(statement)
@@ -103,18 +103,19 @@ class Query(Generic[R]):
         return self._with(self.statement.limit(most))
 
     def locked(self, of: Table | None = None, *, skip_locked: bool = False) -> "Query[R]":
-        """Lock the rows until the transaction ends. Foreign keys that refer to them can still be checked."""
+        """Return the query with row locks, which last until the transaction ends. Other transactions can still insert
+        rows with foreign keys that refer to the locked rows."""
         return self._with(self.statement.with_for_update(key_share=True, of=of, skip_locked=skip_locked))
 
     def bound(self, **values: object) -> "Query[R]":
-        """Bind parameters of the query to these values; the statement is not built again."""
+        """Return the query with these parameter values. The statement is not built again."""
         changed = self._with(self.statement, self._prepared)
         changed._values, changed._pages = {**self._values, **values}, self._pages
         return changed
 
     def page(self, id_column: Column[str], size: int, after: str | None, *, newest_first: bool) -> "Query[R]":
-        """Narrow the query to one page in the order of ids, after the id `after`. The statement is cached per kind
-        of page."""
+        """Return the query for one page of `size` rows in the order of ids, after the id `after` (None: the first
+        page). The statement is cached per kind of page."""
         key = (id_column, after is not None, newest_first)
         if key not in self._pages:
             beyond, order = (
@@ -226,7 +227,7 @@ class Scalar(Generic[V]):
 
 
 class Changes:
-    """UPDATEs of one row by its key. A statement is built once for each set of changed columns.
+    """UPDATEs of one row, found by its key. A statement is built once for each set of changed columns.
 
     `_CHANGES = Changes(windows)`; `_CHANGES.one(tx, window_id, {"size": 3}, WindowRow)` returns the changed row.
     """

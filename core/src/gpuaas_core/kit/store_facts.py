@@ -1,4 +1,5 @@
-"""The table of facts about the database itself: its epoch and the next id number."""
+"""The table of facts about the database itself, for example the last transaction number for ids on SQLite
+(numbers.py)."""
 
 from sqlalchemy import Column, String, Table, Text
 

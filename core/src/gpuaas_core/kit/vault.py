@@ -1,6 +1,7 @@
 """The interface of the vault, for rooms that may not import its implementation (`custody/vault.py`).
 
-Rooms also register their columns with sealed values here, so that a new data key reseals all of them.
+Rooms also register their columns with encrypted values here, so that all values are encrypted again when the data key
+changes.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,8 @@ class Vault(Protocol):
         ...
 
     def seal(self, tx: Connection, tenant_id: str, plain: bytes, bound_to: str) -> bytes:
-        """Encrypt with the tenant's data key. Only the same tenant and purpose can decrypt the result."""
+        """Encrypt `plain` with the tenant's data key. The result can be decrypted only with the same tenant and the
+        same `bound_to`."""
         ...
 
     def unseal(self, tx: Connection, tenant_id: str, sealed: bytes, bound_to: str) -> bytes: ...

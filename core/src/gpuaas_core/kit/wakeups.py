@@ -36,7 +36,7 @@ class Wakeups:
                 waiter.set()
 
     def notify_all_local(self) -> None:
-        """Wake every waiter: this process may have missed notifications of any topic."""
+        """Wake every waiter of this process, because the process may have missed notifications of any topic."""
         self.sequence += 1
         self._forget()
         for waiters in self._waiting.values():
@@ -51,7 +51,7 @@ class Wakeups:
         self._forgotten = self.sequence
 
     async def wait(self, *topics: str, timeout_s: float, since: int | None = None) -> None:
-        """Wait until a topic is notified, at most `timeout_s`. Return at once if one was notified after `since`."""
+        """Wait until a topic is notified, at most `timeout_s`. Return at once if a topic was notified after `since`."""
         if since is not None and self.notified_since(topics, since):
             return
         waiter = asyncio.Event()

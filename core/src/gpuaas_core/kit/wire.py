@@ -22,7 +22,7 @@ PATTERNS: dict[str, str] = {}
 
 
 def describe_pattern(pattern: str, sentence: str) -> str:
-    """Register the sentence that errors show for this pattern; returns the pattern."""
+    """Register the sentence that error messages show instead of this pattern, and return the pattern."""
     PATTERNS[pattern] = sentence
     return pattern
 
@@ -56,7 +56,7 @@ class View(BaseModel):
 
 
 def view_of(model: type[M], values: Mapping[str, object]) -> M:
-    """Build a view of values that need no check: they come from columns of our own, and every field has one."""
+    """Build a view without validation. The values must come from columns of the core, with a value for every field."""
     view, names = model.__new__(model), model.model_fields
     object.__setattr__(view, "__dict__", {name: values[name] for name in names})
     object.__setattr__(view, "__pydantic_fields_set__", set(names))
@@ -80,7 +80,8 @@ class Page(View, Generic[T]):
 
 
 def read_json(body: bytes) -> JsonValue:
-    """Parse JSON that can be stored and repeated: no NaN, lone surrogates or duplicate names, and bounded nesting."""
+    """Parse a JSON body; None if it is empty. Raise MalformedBody for invalid JSON, NaN, lone surrogates, duplicate
+    names, or nesting beyond `MOST_LEVELS`."""
     if not body:
         return None
     try:

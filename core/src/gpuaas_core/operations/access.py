@@ -1,6 +1,7 @@
-"""Machine access of a claim's holder: certificates for the machines of the target, and notes about them.
+"""Machine access for the controller that holds a claim: certificates for the machines of the operation's target, and
+notes about its allocations.
 
-Access for an operation ends with its claim, so this purpose of machine access is registered here.
+This access ends with the claim, so the purpose `operation` of machine access is implemented here.
 """
 
 from collections.abc import Iterator
@@ -71,8 +72,8 @@ def grant_access(
 def note_integration(
     ctx: Context, scope_id: str | None, operation_id: str, body: schemas.NoteIntegration
 ) -> PlacedAllocationRow:
-    """Store a note of the controller about an allocation it works on, replacing the previous one. The platform does not
-    use it.
+    """Store a note of the controller about an allocation that it works on, replacing the previous note. The platform
+    does not use the note.
 
     The lock order is allocation, then target.
     """

@@ -1,5 +1,5 @@
-"""Claims: a controller claims an operation with a rising epoch and a lease, until the operation ends or it returns the
-claim.
+"""Claims: a controller claims an operation with a rising epoch and a lease. The claim lasts until the operation ends,
+the controller returns the claim, or another claim replaces it.
 
 Every report carries the epoch. A report with a stale epoch changes nothing: no row, no event, no audit row. Only the
 platform's clock decides whether a lease has expired; controllers receive a duration, never a time.
@@ -77,8 +77,8 @@ _DELAYED_IN_SCOPE, _LEASED_IN_SCOPE = (Scalar[int](query.where(_IN_SCOPE)) for q
 
 
 def claim(ctx: Context, scope_id: str | None, body: schemas.Claim) -> schemas.ClaimView | None:
-    """Claim the next operation, or return None. `scope_id`: only operations in this scope; None: wherever the caller
-    may work."""
+    """Claim the next operation, or return None if none can be claimed. `scope_id`: only operations in this scope; None:
+    in every scope in which the caller may work."""
     for operation, row in _takeable(ctx, scope_id, body):
         if _tried_enough(ctx, operation):
             give_up(ctx, target_of(operation), row, operation)
@@ -113,8 +113,8 @@ def _take(ctx: Context, row: object, operation: OperationRow, holder: str) -> sc
 
 
 def outlook(ctx: Context, scope_id: str | None, body: schemas.Claim) -> tuple[bool, int | None]:
-    """Return whether an operation can be claimed now and, if not, when the next one becomes claimable; in one
-    snapshot."""
+    """Return whether an operation can be claimed now and, if not, when the next one becomes claimable (None: not by
+    itself). Both are read in one snapshot."""
     values = _values(ctx, scope_id, body)
     if any(source.first(ctx.tx, **values) is not None for source in _sources(ctx, scope_id, body)):
         return True, None
@@ -122,7 +122,8 @@ def outlook(ctx: Context, scope_id: str | None, body: schemas.Claim) -> tuple[bo
 
 
 def _next_due(ctx: Context, scope_id: str | None, body: schemas.Claim) -> int | None:
-    """Return when the next operation becomes claimable by itself: its retry delay or the lease of its claim ends."""
+    """Return when the next operation becomes claimable because its retry delay or the lease of its claim ends; None if
+    there is no such operation."""
     values = {"app": body.app_slug, "now": ctx.now, "scope": scope_id}
     if scope_id is not None:
         found = [query.first(ctx.tx, **values) for query in (_DELAYED_IN_SCOPE, _LEASED_IN_SCOPE)]
@@ -133,8 +134,8 @@ def _next_due(ctx: Context, scope_id: str | None, body: schemas.Claim) -> int | 
 
 
 def _takeable(ctx: Context, scope_id: str | None, body: schemas.Claim) -> Iterator[tuple[OperationRow, object]]:
-    """Iterate over the claimable operations, each locked with its target. Rows locked by other transactions are
-    skipped."""
+    """Iterate over the claimable operations, each locked together with its target. Rows locked by other transactions
+    are skipped."""
     passed: list[str] = []
     values = _values(ctx, scope_id, body)
     for source in _sources(ctx, scope_id, body, lock=True):
@@ -153,7 +154,8 @@ def _takeable(ctx: Context, scope_id: str | None, body: schemas.Claim) -> Iterat
 
 
 def _allowed(ctx: Context, scope_id: str | None, operation: OperationRow) -> bool:
-    """Check the permission in the scope of the operation, for requests whose path names no scope."""
+    """Whether the caller may work in the scope of the operation; if so, `ctx` gets this scope. Always True if the path
+    names a scope, because the permission was checked there."""
     if scope_id is not None:
         return True
     scope = scope_of(ctx.tx, operation.scope_kind, operation.scope_id)
@@ -198,7 +200,8 @@ def _tried_enough(ctx: Context, operation: OperationRow) -> bool:
 
 
 def give_up(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> None:
-    """End an operation that no controller will claim again: its outcome is unknown, so it needs attention."""
+    """End an operation after too many attempts or after its deadline. Its outcome is unknown, so it becomes
+    `needs_attention`, and its target counts as failed."""
     code = "deadline_passed"
     message = f"It was not done in time; it got as far as step {operation.furthest_step}."
     if operation.attempts >= MAX_ATTEMPTS:
@@ -217,7 +220,8 @@ def give_up(ctx: Context, target: AnyTarget, row: object, operation: OperationRo
 
 
 def fence_all(tx: Connection, now: int) -> int:
-    """End every claim after a restore from backup, and raise the epochs above any that a host may have seen."""
+    """End every claim after a restore from backup, and raise the epochs above any that a host may have seen. Return the
+    number of live operations."""
     o = operations.c
     jump = {"claim_epoch": o.claim_epoch + EPOCHS_LOST}
     fenced = tx.execute(update(operations).where(o.status.in_(LIVE)).values(**jump)).rowcount
@@ -239,7 +243,7 @@ def held(ctx: Context, scope_id: str | None, operation_id: str, epoch: int) -> O
 def held_with_target(
     ctx: Context, scope_id: str | None, operation_id: str, epoch: int
 ) -> tuple[OperationRow, AnyTarget, object]:
-    """Lock the target first, then the operation, and check the claim as `held` does. For requests that change the
+    """Lock the target first, then the operation, and check the claim as `held` does. Used by requests that change the
     target."""
     seen = operation_row(ctx.tx, scope_id, operation_id)
     target = target_of(seen)

@@ -28,10 +28,11 @@ def controller_router(place: Place, models: Models) -> APIRouter:
     )
     async def claim_operation(call: Caller, scope_id: Within, body: schemas.Claim) -> Response:
         """Long poll for an operation to claim: first one that this holder claimed before it crashed, then one whose
-        lease expired, then the next in the queue, which is fair between tenants. Below a project only operations of
-        that project; otherwise all that the caller may work on.
+        lease expired, then the next in the queue, which is fair between tenants. Below a project, only operations of
+        that project are claimed; otherwise any operation that the caller may work on.
 
-        Nothing is claimed for a caller that has disconnected, because its lease would have to expire first.
+        Nothing is claimed for a caller that has disconnected, because the operation would then wait until its lease
+        expires.
         """
         deadline = call.now + body.wait_s * 1000
         topic = waits_at(scope_id) if scope_id is not None else waits_for_app(body.app_slug)
@@ -71,7 +72,7 @@ def controller_router(place: Place, models: Models) -> APIRouter:
 
     @router.post("/{operation_id}/return-claim", response_model=models.operation, **work)
     async def return_claim(call: Caller, scope_id: Within, operation_id: str, body: schemas.ReturnClaim) -> Response:
-        """Return a claim: the operation is queued again."""
+        """Return the claim of an operation: the operation is queued again."""
         return await call.write(lambda ctx: claims.return_claim(ctx, scope_id, operation_id, body))
 
     return router
@@ -88,7 +89,8 @@ access_router = APIRouter(prefix="/v1/projects/{project_id}/operations/{operatio
     **needs("apps.access.grant", "project"),
 )
 async def grant_access(call: Caller, project_id: str, operation_id: str, body: schemas.AskAccess) -> Response:
-    """Issue a five-minute SSH certificate for one allocation of the claimed operation."""
+    """Issue an SSH certificate, valid for five minutes, for the machine of one allocation of the claimed operation's
+    target."""
 
     def grant(ctx: Context) -> GrantView:
         return access.grant_access(ctx, call.vault, project_id, operation_id, body)
@@ -98,7 +100,7 @@ async def grant_access(call: Caller, project_id: str, operation_id: str, body: s
 
 @access_router.post("/integration", response_model=AllocationView, tags=["capacity"], **needs(WORKS, "project"))
 async def note_integration(call: Caller, project_id: str, operation_id: str, body: schemas.NoteIntegration) -> Response:
-    """Store notes of the app's controller about an allocation of the claimed operation's target."""
+    """Store the controller's notes about an allocation that the target of the claimed operation uses."""
 
     def note(ctx: Context) -> AllocationView:
         return allocation_view(ctx.tx, access.note_integration(ctx, project_id, operation_id, body))

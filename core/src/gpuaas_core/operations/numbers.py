@@ -1,4 +1,5 @@
-"""Counts of operations for the metrics: by status, stuck by reason, queued, and under a live claim."""
+"""Numbers about operations for the metrics: operations by status, stuck operations by reason, the age of the queue, and
+live claims."""
 
 from sqlalchemy import Connection, bindparam, func, select
 

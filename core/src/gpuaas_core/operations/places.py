@@ -36,7 +36,7 @@ class Place:
 
 
 async def _project(project_id: str) -> None:
-    """Dependency without effect: it makes the OpenAPI document name the path parameter."""
+    """Do nothing: as a dependency, this function makes the OpenAPI document name the path parameter `project_id`."""
 
 
 async def _scope_in_address(request: Request) -> str | None:
@@ -47,8 +47,8 @@ Within = Annotated[str | None, Depends(_scope_in_address)]
 
 
 def takes(model: type[BaseModel]) -> Callable[[F], F]:
-    """Set the body model of a route. The model has the fields of all targets, which are known only after
-    registration."""
+    """Return a decorator that sets the body model of a route. The model has the fields of all targets, so it is known
+    only after the targets were registered."""
 
     def typed(handler: F) -> F:
         handler.__annotations__["body"] = model

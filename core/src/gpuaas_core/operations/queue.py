@@ -1,8 +1,8 @@
 """Queues operations and applies their transitions, each with its event. All state changes of operations are made here.
 
-The queue of an app is fair between tenants: an operation's `turn` is one more than the turn of the newest waiting
-operation of its tenant, and never less than the next turn. So a tenant with a thousand waiting operations and a tenant
-with one alternate, and a claim reads the head of one index.
+The queue of an app is fair between tenants. A new operation gets a `turn` that is one more than the turn of its
+tenant's newest waiting operation, but at least the turn at the head of the queue. So a tenant with a thousand waiting
+operations and a tenant with one alternate, and a claim reads the head of one index.
 """
 
 from collections.abc import Callable, Mapping
@@ -108,8 +108,8 @@ _FENCES: list[Fence] = []
 
 
 def register_fence(fence: Fence) -> None:
-    """Register a function that is called at each transition with the operation and the epoch of its claim (None if
-    unclaimed), to end what earlier claims were given."""
+    """Register a function that is called at each transition of an operation, to end what earlier claims were given. It
+    is called with the context, the operation's id and the epoch of its claim (None if unclaimed)."""
     _FENCES.append(fence)
 
 
@@ -138,8 +138,8 @@ def queue(
     retry_of: str | None = None,
     batch_id: str | None = None,
 ) -> OperationRow:
-    """Queue an operation. Called under the target's lock and after the target's own checks; the lock key is checked
-    here."""
+    """Queue an operation and return it; raise OperationLive if another operation excludes it. The caller has locked the
+    target and made the target's own checks."""
     order = target.order(ctx.tx, row, kind, params, details)
     _check_lock(ctx, target, order)
     known = target.operation_kinds[kind]
@@ -189,8 +189,8 @@ def queue(
 
 
 def _check_lock(ctx: Context, target: AnyTarget, order: Order) -> None:
-    """Check the lock key: an exclusive operation excludes all others with the same key; shared ones exclude
-    exclusive ones."""
+    """Raise OperationLive if a live operation with the same lock key excludes the new one: at least one of the two is
+    exclusive, or both have the same target."""
     for one in live_of_lock(ctx.tx, order.lock_key):
         same = (one.target_kind, one.target_id) == (target.kind, order.target_id)
         if same or not order.shares_lock or not one.lock_shared:
@@ -213,7 +213,7 @@ def move(
     *,
     event: str | None = None,
 ) -> OperationRow:
-    """Apply a transition and emit its event. `change`: other columns to change.
+    """Apply a transition to the operation and emit its event. `change`: other columns to change.
 
     The event has the correlation id of this request; the operation keeps that of the request that queued it.
     """
@@ -249,7 +249,8 @@ def emit(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, 
 
 
 def unstick(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> dict[str, None]:
-    """Return the columns to clear when a stuck operation makes progress; empty if it was not stuck."""
+    """Emit the event `unstuck` for a stuck operation and return the columns to clear; return an empty dict if the
+    operation is not stuck."""
     if operation.stuck_reason is None:
         return {}
     facts = {"operation_id": operation.id, "kind": operation.kind, "reason": operation.stuck_reason}

@@ -46,8 +46,8 @@ _SCOPES: dict[str, Callable[[Connection, str], Scope]] = {
 
 
 def operation_row(tx: Connection, scope_id: str | None, operation_id: str, *, lock: bool = False) -> OperationRow:
-    """Return the operation, or raise 404. `scope_id`: it must be in this scope; None: it was authorized in its own
-    scope."""
+    """Return the operation, or raise 404. `scope_id`: the scope that the operation must be in; None: any scope, because
+    the caller was authorized in the operation's own scope."""
     row = (_LOCKED if lock else _BY_ID).first(tx, operation=operation_id)
     if row is None or scope_id not in (None, row.scope_id):
         raise NotFound("There is no such operation in this project." if scope_id else UNSEEN)
@@ -59,7 +59,7 @@ def find_operation(tx: Connection, operation_id: str | None) -> OperationRow | N
 
 
 def find_outcomes(tx: Connection, operation_ids: Collection[str]) -> dict[str, OutcomeRow]:
-    """The kind and status of these operations."""
+    """Return the kind and status of the operations with these ids. Unknown ids are omitted."""
     if len(operation_ids) > 1:
         return {row.id: row for row in _OUTCOMES.all(tx, operations=list(operation_ids))}
     return {row.id: row for operation_id in operation_ids for row in _OUTCOME.all(tx, operation=operation_id)}
@@ -72,7 +72,7 @@ def find_operations(tx: Connection, operation_ids: Collection[str]) -> dict[str,
 
 
 def with_correlation(tx: Connection, correlation_id: str, *, limit: int) -> list[OperationRow]:
-    """Return the newest operations with this correlation id, oldest first, of any target."""
+    """Return the newest `limit` operations with this correlation id, of any target, sorted from old to new."""
     return _WITH_CORRELATION.all(tx, correlation=correlation_id, most=limit)[::-1]
 
 
@@ -92,12 +92,13 @@ def live_of_locks(tx: Connection, lock_keys: Collection[str]) -> dict[str, list[
 
 
 def has_live(lock_key: ColumnElement[str]) -> ColumnElement[bool]:
-    """SQL condition: there is a queued or running operation with this lock key."""
+    """Return an SQL condition that is true if a queued or running operation has this lock key."""
     return exists().where(operations.c.lock_key == lock_key, operations.c.status.in_(LIVE))
 
 
 def live_targets(kind: str) -> Subquery:
-    """SQL subquery: the targets of one kind that have a queued or running operation, and the kind of the operation."""
+    """Return an SQL subquery for the targets of one kind that have a queued or running operation, with the kind of the
+    operation."""
     o = operations.c
     return select(o.target_id, o.kind).where(o.target_kind == kind, o.status.in_(LIVE)).subquery("live_targets")
 
@@ -113,7 +114,8 @@ def operations_in(
 ) -> Query[OperationRow]:
     """Build the query for a list of operations.
 
-    `target`: kind and id. `history`: only ended (True) or only queued and running operations (False).
+    `target`: kind and id. `history`: only ended operations (True), only queued and running operations (False), or all
+    (None).
     """
     o = operations.c
     query = OPERATIONS.where(o.scope_id == scope_id)
@@ -171,7 +173,8 @@ def scope_of(tx: Connection, scope_kind: str, scope_id: str) -> Scope:
 
 
 def operation_scope(tx: Connection, operation_id: str) -> Scope:
-    """Return the scope of an operation, in which routes without a project in their path check the permission."""
+    """Return the scope of an operation, or raise 404. Routes without a project in their path check the permission in
+    this scope."""
     row = tx.execute(_SCOPE, {"operation": operation_id}).first()
     if row is None:
         raise NotFound(UNSEEN)

@@ -15,7 +15,8 @@ ANYWAY = "try_anyway"  # the parameter that lets an app try once more what it re
 
 
 def retry(ctx: Context, scope_id: str | None, operation_id: str, *, anyway: bool = False) -> View:
-    """Queue a new operation with the same kind and parameters; the old one is not changed."""
+    """Queue a new operation with the same kind and parameters as the old operation, which is not changed. Raise an
+    error if the old operation cannot be retried."""
     old, target, row = _locked(ctx, scope_id, operation_id)
     if refusal := views.refuse_retry(ctx.tx, old):
         raise refusal
@@ -27,8 +28,8 @@ def retry(ctx: Context, scope_id: str | None, operation_id: str, *, anyway: bool
 
 
 def cancel(ctx: Context, scope_id: str | None, operation_id: str) -> schemas.OperationView:
-    """Cancel an operation: a queued one at once; a running one when its controller reads the request at its next
-    heartbeat."""
+    """Cancel an operation. An operation that was never claimed ends at once; otherwise its controller gets the request
+    with the answer to its next heartbeat."""
     operation, target, row = _locked(ctx, scope_id, operation_id)
     if refusal := views.refuse_cancel(operation):
         raise refusal
@@ -36,7 +37,7 @@ def cancel(ctx: Context, scope_id: str | None, operation_id: str) -> schemas.Ope
 
 
 def cancel_batch(ctx: Context, scope_id: str | None, batch_id: str) -> schemas.CanceledBatch:
-    """Cancel every operation of the batch that has not ended."""
+    """Cancel every operation of the batch that has not ended; raise NotCancelable if all have ended."""
     done: list[OperationRow] = []
     for seen in of_batch(ctx.tx, scope_id, batch_id):
         operation, target, row = _locked(ctx, scope_id, seen.id)
@@ -79,8 +80,8 @@ def release_claim(ctx: Context, scope_id: str | None, operation_id: str, reason:
 
 
 def abandon(ctx: Context, scope_id: str | None, operation_id: str, reason: str) -> schemas.OperationView:
-    """End the operation without its outcome: a live one becomes `needs_attention`. The target decides what state it
-    is left in."""
+    """End an operation although its outcome is unknown: a live operation becomes `needs_attention`. The target decides
+    in which state it is left."""
     operation, target, row = _locked(ctx, scope_id, operation_id)
     ctx.reason = f"{ctx.reason}; reason given: {reason}"
     if refusal := views.refuse_abandon(ctx.tx, operation):
@@ -102,13 +103,13 @@ def _end(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, 
 
 
 def supersede(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, message: str) -> OperationRow:
-    """End the operation and its claim in favour of another operation."""
+    """End the operation and its claim, because another operation takes its place."""
     change = {"claim_epoch": operation.claim_epoch + 1, "message": message}
     return move(ctx, target, row, operation, "supersede", change)
 
 
 def _locked(ctx: Context, scope_id: str | None, operation_id: str) -> tuple[OperationRow, AnyTarget, object]:
-    """Lock the target first, then the operation, and return both as read under the locks."""
+    """Lock the target first, then the operation, and return the operation, its target and the target's row."""
     seen = operation_row(ctx.tx, scope_id, operation_id)
     target = target_of(seen)
     row = target.lock(ctx.tx, seen)

@@ -1,4 +1,4 @@
-"""Reports of controllers: progress, success, failure. The target applies them to itself (`Target`).
+"""Reports of controllers: progress, success, failure. The operation's target applies each report to itself (`Target`).
 
 A report locks the operation. The target is locked too, and first, only if the report changes it: always for the last
 report, for progress only if `Target.changed_by` returns true.
@@ -76,12 +76,13 @@ def fail(ctx: Context, scope_id: str | None, operation_id: str, body: schemas.Fa
 
 
 def _check_fields(model: type[ClaimReport], body: ClaimReport, target: AnyTarget) -> None:
-    """Reject fields that belong to another kind of target: the body model of the routes has the fields of all kinds."""
+    """Raise ReportNotOfTarget if the report has fields of another kind of target: the body model of the routes has the
+    fields of all kinds."""
     strange = sorted(body.model_fields_set - model.model_fields.keys())
     if strange:
         raise ReportNotOfTarget(f"The {target.kind} has no {', '.join(strange)}.")
 
 
 def _detail(operation: OperationRow, reported: Json | None) -> dict[str, object]:
-    """Merge the reported details into those stored; a value is kept until a report replaces it."""
+    """Return the stored details with the reported details merged in; empty if none were reported."""
     return {} if reported is None else {"adapter_detail": {**(operation.adapter_detail or {}), **reported}}

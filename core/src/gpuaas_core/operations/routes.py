@@ -13,7 +13,8 @@ from .wire import Models
 
 
 def people_router(place: Place, models: Models, *, reads_with: str) -> APIRouter:
-    """Build the routes for people below a path prefix. `reads_with`: the permission key for reading an operation."""
+    """Build the routes with which people manage an operation, below a path prefix. `reads_with`: the permission key for
+    reading an operation."""
     router = place.router("operations")
     one: Returns = {"response_model": models.operation}
 
@@ -34,7 +35,8 @@ def people_router(place: Place, models: Models, *, reads_with: str) -> APIRouter
     async def retry_operation(
         call: Caller, scope_id: Within, operation_id: str, body: schemas.Retry | None = None
     ) -> Response:
-        """Queue a new operation of the same kind; the failed one is not changed."""
+        """Retry an operation: queue a new operation with the same kind and parameters. The failed operation is not
+        changed."""
         anyway = body is not None and body.try_anyway
         return await call.write(
             lambda ctx: recovery.retry(ctx, scope_id, operation_id, anyway=anyway),
@@ -50,14 +52,15 @@ def people_router(place: Place, models: Models, *, reads_with: str) -> APIRouter
     async def release_claim(
         call: Caller, scope_id: Within, operation_id: str, body: schemas.Because | None = None
     ) -> Response:
-        """Release the claim of a controller that does not return it: the epoch rises, and the operation is queued
+        """End the claim of a controller that does not return it: the claim epoch rises, and the operation is queued
         again."""
         reason = body.reason if body else None
         return await call.write(lambda ctx: recovery.release_claim(ctx, scope_id, operation_id, reason))
 
     @router.post("/{operation_id}/abandon", **one, **place.needs("apps.operation.abandon"))
     async def abandon_operation(call: Caller, scope_id: Within, operation_id: str, body: schemas.Justified) -> Response:
-        """End the operation without evidence. A teardown then counts as done; each machine gets an orphan record."""
+        """Force an operation to end, although nothing proves what it did on the machines. A teardown then counts as
+        done, and each machine gets an orphan record."""
         return await call.write(lambda ctx: recovery.abandon(ctx, scope_id, operation_id, body.reason))
 
     return router

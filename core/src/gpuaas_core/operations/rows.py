@@ -1,4 +1,5 @@
-"""The frozen row of an operation, with typed ids, for other rooms. Built from a whole row of the table, by position."""
+"""The frozen row of an operation, with typed ids, for other rooms. It is built from a whole row of the table, by
+position."""
 
 from dataclasses import dataclass
 from typing import NewType
@@ -72,7 +73,7 @@ class OperationRow:
 
 @dataclass(frozen=True)
 class OutcomeRow:
-    """What kind of operation it is, and its status."""
+    """The kind and the status of an operation."""
 
     id: OperationId
     kind: str

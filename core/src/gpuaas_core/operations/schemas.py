@@ -34,7 +34,7 @@ class Because(Input):
 
 
 class Justified(Input):
-    """Input of a request that cannot be undone: its reason is recorded."""
+    """The reason of a request that cannot be undone. The reason is recorded."""
 
     reason: Annotated[str, StringConstraints(min_length=3, max_length=500), Keepable]
 

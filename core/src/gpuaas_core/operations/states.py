@@ -1,4 +1,4 @@
-"""The lifecycle of an operation. Its target has a lifecycle of its own, in the target's room."""
+"""The lifecycle of an operation. The lifecycle of its target is defined in the target's room."""
 
 from ..kit.lifecycle import Lifecycle
 

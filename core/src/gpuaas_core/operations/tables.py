@@ -1,4 +1,4 @@
-"""The table of operations. A row names its target by kind and id; `details` has further columns of the target's room.
+"""The table of operations. A row names its target by kind and id; `details` has further fields of the target's room.
 
 Locks: operations that may not run at the same time have the same `lock_key`. An operation holds its key either
 exclusively (`lock_shared` 0: no other live operation has the key) or shared (`lock_shared` 1: other shared operations

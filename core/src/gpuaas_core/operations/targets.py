@@ -37,7 +37,7 @@ class OperationKind:
 
 @dataclass(frozen=True)
 class Wire:
-    """The wire models of this target's operations: the engine's own models, extended by the target's fields."""
+    """The wire models of a target's operations: the engine's own models, extended by the target's fields."""
 
     operation: type[schemas.OperationView]
     claim: type[schemas.ClaimView]
@@ -49,7 +49,7 @@ class Wire:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """An operation to queue, as described by its target: scope, payer, lock key and details."""
+    """The description of an operation to queue, from its target: scope, payer, lock key, deadline and other columns."""
 
     target_id: str
     lock_key: str
@@ -80,7 +80,7 @@ class Target(Protocol[R]):
         return {operation.id: self.read(tx, operation) for operation in operations}
 
     def lock(self, tx: Connection, operation: OperationRow) -> R:
-        """Lock and return the target: it does not change until the transaction ends."""
+        """Lock and return the target. It cannot be changed by other transactions until this transaction ends."""
         ...
 
     def try_lock(self, tx: Connection, operation: OperationRow) -> R | None:
@@ -90,19 +90,22 @@ class Target(Protocol[R]):
     def order(self, tx: Connection, row: R, kind: str, params: Json | None, details: Json | None) -> Order: ...
 
     def facts(self, row: R, operation: OperationRow) -> Json:
-        """Return the target's fields for each event of the operation."""
+        """Return the fields about the target that each event of the operation contains."""
         ...
 
     def allocations(self, tx: Connection, row: R) -> set[str]:
-        """Return the allocations of the target. Its controller gets access to these and no others."""
+        """Return the allocations of the target. The controller of an operation gets access to these allocations
+        only."""
         ...
 
     def fenced(self, tx: Connection, row: R, operation: OperationRow) -> set[str]:
-        """Return the allocations whose machines were declared lost: not even this operation may access them."""
+        """Return the allocations whose machines were declared lost; not even this operation may access them. Empty by
+        default."""
         return set()
 
     def refers_to(self, operation_id: ColumnElement[str]) -> ColumnElement[bool]:
-        """SQL condition: an existing target refers to this operation, so the cleanup of old operations keeps it."""
+        """Return an SQL condition that is true if an existing target refers to this operation. The cleanup of old
+        operations then keeps the operation."""
         ...
 
     # What it looks like.
@@ -127,7 +130,8 @@ class Target(Protocol[R]):
     def on_claimed(self, ctx: Context, row: R, operation: OperationRow) -> R: ...
 
     def changed_by(self, operation: OperationRow, report: schemas.Progress) -> bool:
-        """Whether this report changes the target, which is then locked; if not, `on_progress` is not called."""
+        """Whether this report changes the target. If True, the target is locked and `on_progress` is called; if False,
+        neither."""
         ...
 
     def on_progress(self, ctx: Context, row: R, operation: OperationRow, report: schemas.Progress) -> None: ...
@@ -135,18 +139,19 @@ class Target(Protocol[R]):
     def on_last_report(
         self, ctx: Context, row: R, operation: OperationRow, report: schemas.Complete | schemas.Fail
     ) -> None:
-        """Apply the last report's statements about parts of the target. Called before the operation ends."""
+        """Apply the states that the last report has for parts of the target. Called before the operation ends."""
         ...
 
     def on_succeeded(self, ctx: Context, row: R, operation: OperationRow, report: schemas.Complete) -> None: ...
 
     def on_failed(self, ctx: Context, row: R, operation: OperationRow, message: str, *, known: bool) -> None:
-        """Apply a failure. `known`: the controller reported it; otherwise it is unknown how far the operation got."""
+        """Apply the failure of an operation. `known`: True if the controller reported the failure; False if it is
+        unknown how far the operation got."""
         ...
 
     def on_undone(self, ctx: Context, row: R, operation: OperationRow, message: str, *, why: str) -> None:
-        """Apply an end without effect: nothing was done, or everything was undone. `why`: `not_begun`, `canceled`,
-        `refused`."""
+        """Apply the end of an operation that changed nothing or was undone completely. `why`: `not_begun`, `canceled`
+        or `refused`."""
         ...
 
     def on_retried(self, ctx: Context, row: R, old: OperationRow, new: OperationRow) -> None: ...
@@ -156,14 +161,15 @@ class Target(Protocol[R]):
     # What people may do.
 
     def refuse_retry(self, row: R, operation: OperationRow, live: Sequence[OperationRow]) -> Problem | None:
-        """Return why an operation that ended without success cannot be retried, or None.
+        """Return why an operation that ended without success cannot be retried, or None if it can.
 
-        `live`: the queued and running operations with its lock key.
+        `live`: the queued and running operations with the same lock key.
         """
         ...
 
     def refuse_abandon(self, row: R, operation: OperationRow) -> Problem | None:
-        """Return why an ended operation cannot be abandoned, or None. It can if it left its target half-way."""
+        """Return why an ended operation cannot be abandoned, or None if it can, because its target was left
+        half-changed."""
         return WrongMoment(f"The {OPERATION.noun} is {operation.status}: 'abandon' is not possible now.")
 
 
@@ -204,11 +210,11 @@ class Subject:
 
 class SubjectReader(Protocol):
     def find(self, tx: Connection, project_id: str, subject_id: str, *, lock: bool = False) -> Subject | None:
-        """Return the subject with this id, or None. `lock`: it does not change until the transaction ends."""
+        """Return the subject with this id, or None. `lock`: the subject does not change until the transaction ends."""
         ...
 
     def names(self, tx: Connection, subject_ids: Sequence[str]) -> Mapping[SubjectId, str]:
-        """Return the names of the subjects that exist, sorted by name."""
+        """Return the names of those subjects that exist, by id and sorted by name."""
         ...
 
 

@@ -49,8 +49,8 @@ class _Standing:
         return target_of(operation).refuse_retry(self.rows[operation.id], operation, live)
 
     def refuse_abandon(self, operation: OperationRow) -> Problem | None:
-        """Return why the operation cannot be abandoned, or None: live ones always can, ended ones only if left
-        half-way."""
+        """Return why the operation cannot be abandoned, or None if it can. A live operation always can; an ended
+        operation only if its target was left half-changed."""
         if not OPERATION.terminal(operation.status):
             return None
         if operation.status not in RETRYABLE:

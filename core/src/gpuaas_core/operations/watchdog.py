@@ -1,4 +1,5 @@
-"""Detects stuck and lost operations: every few seconds operations under way are checked, by the platform's clock alone.
+"""Detects stuck and lost operations: every few seconds it checks the operations under way, by the platform's clock
+alone.
 
 Called by housekeeping. A stuck operation is marked, with an event. An operation without a claim whose deadline has
 passed ends as `needs_attention`, with its own audit row. Old operations are deleted here, too.
@@ -42,7 +43,7 @@ _LATE = (
 
 
 def check_live(ctx: Context) -> int:
-    """Mark stuck operations and end lost ones; return the number of changed rows."""
+    """Mark stuck operations and end lost ones; return how many operations were checked."""
     rows = _LATE.all(ctx.tx, now=ctx.now, unclaimed=ctx.now - UNCLAIMED_MS)
     for row in rows:
         _check(ctx, row)
@@ -50,7 +51,7 @@ def check_live(ctx: Context) -> int:
 
 
 def why_stuck(operation: OperationRow, now: int) -> str | None:
-    """Return the first reason for which the operation counts as stuck, or None."""
+    """Return the first reason for which the operation counts as stuck, or None if it is not stuck."""
     running = operation.status == "running"
     if running and (operation.lease_expires_at or 0) <= now:  # a lease is as long as three heartbeats
         return "heartbeats_missed"
@@ -95,13 +96,14 @@ def _lose(ctx: Context, operation: OperationRow) -> None:
 
 
 def _at(ctx: Context, operation: OperationRow) -> Context:
-    """Return a context of the platform itself in the operation's scope."""
+    """Return a context in the operation's scope, with the platform itself as the principal."""
     scope = scope_of(ctx.tx, operation.scope_kind, operation.scope_id)
     return Context(ctx.tx, ctx.principal, scope, ctx.permission, ctx.correlation, ctx.now, durations=ctx.durations)
 
 
 def delete_old(ctx: Context) -> int:
-    """Delete operations that ended 30 days ago, except those that an existing target refers to."""
+    """Delete operations that ended more than 30 days ago, except those that an existing target refers to. Return how
+    many were deleted."""
     o = operations.c
     over = o.finished_at < ctx.now - KEPT_DAYS * 24 * 3600 * 1000
     named = [~target.refers_to(o.id) for target in registered()]

@@ -1,4 +1,4 @@
-"""Builds the request and response models of the routes from those of the registered targets.
+"""Builds the request and response models of the operation routes from the models of the registered targets.
 
 With one kind of target, the routes use its models. With several, a body may have the fields of every kind (a report is
 then checked against its own target's model), and an answer is one of the views.
