@@ -728,7 +728,7 @@ class EffectiveView(msgspec.Struct, kw_only=True):
 
 
 class EmptyMembers(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Several members to drain or remove."""
+    """A request to drain or remove several members."""
 
     reason: str | None = None
     deadline_s: int | None = None
@@ -977,7 +977,7 @@ class IssueSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Justified(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Input of a request that cannot be undone: its reason is recorded."""
+    """The reason of a request that cannot be undone. The reason is recorded."""
 
     reason: str
 
@@ -1123,8 +1123,8 @@ class NoteIntegration(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Observation(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a controller observed. `last_operation_id` and `observed_generation`: as read before the observation
-    began."""
+    """An observation of a running instance by its controller. `last_operation_id` and `observed_generation` are
+    the values that the controller read before the observation began."""
 
     last_operation_id: str
     observed_generation: int
@@ -1150,7 +1150,7 @@ class OpenBreakGlass(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class OpenSshSession(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The public part of an SSH key that was generated for this connection."""
+    """A request for an SSH session, with the public part of an SSH key that was generated for this session."""
 
     ssh_public_key: str
     source_addresses: list[str] = []
@@ -1304,8 +1304,8 @@ class PrincipalView(msgspec.Struct, kw_only=True):
 
 
 class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A progress report of an operation on an instance. Split it into several reports if it has more than 500
-    members."""
+    """A progress report of an operation on an instance. A report has at most 500 members; send several reports if
+    there are more."""
 
     claim_epoch: int
     phase: str
