@@ -31,6 +31,7 @@ from .custody.vault import DataKeyVault, open_vault
 from .doctor import commands
 from .events.nats_publisher import Fanout
 from .http.console_files import Console
+from .http.protocol import Protocol
 from .identity.passwords import hash_password
 from .identity.users import bootstrap_admin
 from .kit.clock import system_clock
@@ -106,7 +107,9 @@ class _Beside(uvicorn.Server):
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:
-    return uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, server_header=False)
+    return uvicorn.Config(
+        app, http=Protocol, log_level="warning", access_log=False, timeout_graceful_shutdown=3, server_header=False
+    )
 
 
 @app.command

@@ -163,7 +163,7 @@ def _caller_of(dependency: Dependant) -> Callable[[Request], Awaitable[object]]:
     return called
 
 
-async def _json_of(request: Request) -> Any:
+async def _json_of(request: Request) -> object:
     """Return the parsed JSON body, or PydanticUndefined if it is empty. For an invalid body raise the same errors as
     the framework; `problems` reports them after the caller was verified."""
     try:

@@ -193,26 +193,32 @@ class Text:
     """A query with numbered parameters ($1, $2, …) that are sent as text; PostgreSQL infers their types."""
 
     def __init__(self, plan: "_Plan") -> None:
-        self._plan, self._names = plan, list[str]()
+        self._plan = plan
+        self.names: list[str] = []  # of the parameters, in order
         self.sql = _PARAMETER.sub(self._numbered, plan.text).encode()
 
     def _numbered(self, found: re.Match[str]) -> str:
         name = found[1]
         if name is None:
             return "%"
-        if name not in self._names:
-            self._names.append(name)
-        return f"${self._names.index(name) + 1}"
+        if name not in self.names:
+            self.names.append(name)
+        return f"${self.names.index(name) + 1}"
 
     def parameters(self, values: Mapping[str, object]) -> list[bytes | None]:
         given = self._plan.named_parameters(values)
-        return [_encoded(given[name]) for name in self._names]
+        return [encoded(given[name]) for name in self.names]
+
+    def is_sent_as_given(self, name: str) -> bool:
+        """Whether the parameter is sent without a conversion of its type."""
+        return not self._plan.has_conversion(name)
 
     def converted(self, rows: RawRows) -> RawRows:
         return self._plan.converted(rows)
 
 
-def _encoded(value: Value) -> bytes | None:
+def encoded(value: object) -> bytes | None:
+    """Encode a parameter as text for PostgreSQL. Raises TypeError for a type that has no such text here."""
     if isinstance(value, str):
         return value.encode()
     if value is None:
@@ -275,6 +281,9 @@ class _Plan:
                     columns[at] = convert(columns[at])
             converted.append((*columns,))
         return converted
+
+    def has_conversion(self, name: str) -> bool:
+        return name in self._into
 
     def named_parameters(self, values: Mapping[str, object]) -> Mapping[str, Value]:
         found = self._parameters(values)

@@ -22,7 +22,7 @@ from ..kit.db import SESSION
 from ..kit.prepared import RawRows
 
 MOST = 4  # connections of one core process
-LONGEST_S = 35.0  # longer than PostgreSQL works on a statement (SESSION)
+LOST_MS = 35_000  # without an answer of the server's machine; longer than PostgreSQL works on a statement (SESSION)
 READ_ONLY = r"-c default_transaction_isolation=repeatable\ read -c default_transaction_read_only=on"
 SYNCED, ROWS, PREPARED = pq.ExecStatus.PIPELINE_SYNC, pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK
 
@@ -54,7 +54,7 @@ class Pipelines:
             pipeline.close()
             self._known.discard(pipeline)
             self._wake_one()
-            if isinstance(error, psycopg.Error | OSError | TimeoutError):
+            if isinstance(error, psycopg.Error | OSError):
                 raise PipelineFailed(str(error)) from error
             raise
         if pipeline in self._known:
@@ -91,6 +91,7 @@ class Pipelines:
             options=f"{SESSION} {READ_ONLY}",
             application_name="gpuaas-core",
             connect_timeout=5,
+            tcp_user_timeout=LOST_MS,
         )
         set_json_loads(from_json, connection)
         return connection
@@ -138,13 +139,11 @@ class _Pipeline:
         self._pgconn.pipeline_sync()
         self._results = []
         self._done = done = self._loop.create_future()
-        late = self._loop.call_later(LONGEST_S, self._give_up)
         try:
             while self._pgconn.flush():
                 await self._writable()
             await done
         finally:
-            late.cancel()
             self._done = None
         answers = [self._rows(result) for result in self._results if result.status != PREPARED]
         if len(answers) != len(questions):
@@ -187,10 +186,6 @@ class _Pipeline:
             await ready
         finally:
             self._loop.remove_writer(self._file)
-
-    def _give_up(self) -> None:
-        if self._done is not None and not self._done.done():
-            self._done.set_exception(TimeoutError(f"No answer in {LONGEST_S:.0f} s."))
 
     def close(self) -> None:
         if not self._loop.is_closed():

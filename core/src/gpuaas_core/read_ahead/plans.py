@@ -12,7 +12,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.engine import Dialect
 
-from ..kit.prepared import Prepared, RawRows, Text, direct
+from ..kit.prepared import Prepared, RawRows, direct
 
 T = TypeVar("T")
 MOST_STATEMENTS = 12
@@ -36,13 +36,20 @@ class Guess:
         return {**{name: inputs[source] for name, source in self.inputs}, **dict(self.constants)}
 
 
-@dataclass(frozen=True)
 class Question:
-    """A statement with its values."""
+    """A statement of a plan as it is sent: its text, and for each parameter an input or the encoded constant."""
 
-    statement: Prepared
-    text: Text
-    values: Mapping[str, object]
+    def __init__(self, guess: Guess, dialect: Dialect, inputs: Mapping[str, object]) -> None:
+        values, sources = guess.values(inputs), dict(guess.inputs)
+        text = guess.statement.text(dialect, values)
+        if not all(text.is_sent_as_given(name) for name in sources):
+            raise Missed
+        self.guess, self.sql, self.converted = guess, text.sql, text.converted
+        constants = zip(text.names, text.parameters(values), strict=True)
+        self._parts = [(sources.get(name), constant) for name, constant in constants]
+
+    def parameters(self, inputs: Mapping[str, bytes | None]) -> list[bytes | None]:
+        return [constant if source is None else inputs[source] for source, constant in self._parts]
 
 
 @dataclass
@@ -53,17 +60,16 @@ class Plan:
     needs: set[str] = field(default_factory=set[str])  # names of inputs
     misses: int = 0
     hits: int = 0
+    _questions: list[Question] = field(default_factory=list[Question])
 
     @property
     def given_up(self) -> bool:
         return self.misses > FEW_MISSES and self.misses * HITS_PER_MISS > self.hits
 
     def questions(self, dialect: Dialect, inputs: Mapping[str, object]) -> list[Question]:
-        asked: list[Question] = []
-        for guess in self.guesses:
-            values = guess.values(inputs)
-            asked.append(Question(guess.statement, guess.statement.text(dialect, values), values))
-        return asked
+        for guess in self.guesses[len(self._questions) :]:
+            self._questions.append(Question(guess, dialect, inputs))
+        return self._questions
 
     def learn(self, sent: Sequence[tuple[Prepared, Mapping[str, object]]], inputs: Mapping[str, object]) -> None:
         sources = {value: name for name, value in inputs.items()}
@@ -111,13 +117,11 @@ class Recorder:
 class Answers:
     """The rows that were fetched ahead, by statement and values."""
 
-    def __init__(self, asked: Sequence[Question], found: Sequence[RawRows]) -> None:
-        self._rows: dict[Prepared, list[tuple[Mapping[str, object], RawRows]]] = {}
-        for one, rows in zip(asked, found, strict=True):
-            self._rows.setdefault(one.statement, []).append((one.values, one.text.converted(rows)))
+    def __init__(self, asked: Sequence[Question], found: Sequence[RawRows], inputs: Mapping[str, object]) -> None:
+        self._asked, self._found, self._inputs = asked, found, inputs
 
     def rows(self, statement: Prepared, values: Mapping[str, object]) -> RawRows:
-        for asked, rows in self._rows.get(statement, ()):
-            if asked == values:
-                return rows
+        for asked, rows in zip(self._asked, self._found, strict=True):
+            if asked.guess.statement is statement and asked.guess.values(self._inputs) == values:
+                return asked.converted(rows)
         raise Missed

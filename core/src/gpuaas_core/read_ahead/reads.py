@@ -13,7 +13,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from ..kit.db import Database
-from ..kit.prepared import Fetched, is_heard
+from ..kit.prepared import Fetched, encoded, is_heard
 from .pipelines import PipelineFailed, Pipelines
 from .plans import Answers, Missed, Plan, Recorder
 
@@ -53,6 +53,7 @@ class ReadAhead:
 
     async def _fetch(self, plan: Plan, inputs: Mapping[str, object], pipelines: Pipelines) -> Connection:
         asked = plan.questions(self._db.read_engine.dialect, inputs)
-        found = await pipelines.ask([(one.text.sql, one.text.parameters(one.values)) for one in asked])
-        answers = Answers(asked, found)
+        sent = {name: encoded(value) for name, value in inputs.items()}
+        found = await pipelines.ask([(one.sql, one.parameters(sent)) for one in asked])
+        answers = Answers(asked[: len(found)], found, inputs)  # another request may have added one meanwhile
         return Fetched(self._db.read_engine, answers, Missed())
