@@ -1,4 +1,5 @@
-"""Facts of a host, read in one round trip before anything is changed. The script also fences the host."""
+"""The script that reads the facts of a host in one round trip, before anything is changed. It also records the claim on
+the host, so that commands of an older claim are rejected there."""
 
 import re
 import time

@@ -240,7 +240,7 @@ def replace(
     no_wait: NoWait = False,
     common: Destroying = Destroying(),
 ) -> int:
-    """Replace a member by a new member on another allocation.
+    """Replace a member with a new member on another allocation.
 
     Example: gpuaas member replace train worker/1 node-d
     Example: gpuaas member replace train worker/1 node-d --host-is-gone --reason "it burned"

@@ -63,7 +63,7 @@ def _left(field: FieldView) -> str:
 
 @app.command
 def explain(field: str, value: str, *, app: str | None = None, common: Looking = Looking()) -> None:
-    """Explain whether a value is allowed in the project, and which policy decides.
+    """Explain whether the policies of the project allow a value of a field, and which policy decides.
 
     Example: gpuaas policy explain regions eu-west --project red
     Example: gpuaas policy explain operating_modes platform_managed --app slurm

@@ -1,4 +1,5 @@
-"""The HTTP application: the rooms' routers, error handlers, middleware, and a start-up check of every route."""
+"""The HTTP application: all routers, error handlers and middleware, and a start-up check that every route declares a
+permission key."""
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence

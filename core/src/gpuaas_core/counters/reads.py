@@ -36,5 +36,5 @@ def head(tx: Connection, tenant_id: str) -> int:
 
 
 def anchored(tx: Connection, tenant_id: str) -> int:
-    """Return the sequence of the newest audit row that a checkpoint covers; 0 before the first checkpoint."""
+    """Return the sequence number of the newest audit row that a checkpoint covers; 0 before the first checkpoint."""
     return tx.execute(_ANCHORED, {"tenant": tenant_id}).scalar() or 0

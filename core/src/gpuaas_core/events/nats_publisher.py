@@ -91,8 +91,8 @@ class Fanout:
             await broker.close()
 
     async def _some(self, stream: JetStreamContext, waiting: fanout.Waiting) -> bool:
-        """Forward one batch of one tenant, so that tenants do not wait for each other.
-        Return False if another replica has the lease."""
+        """Forward at most one batch of a tenant's events to NATS, so that a tenant with many events does not delay the
+        others. Return False if another core process holds the lease of the forwarder."""
         tenant_id, last = waiting.tenant_id, waiting.position
         batch = await self._db.read(lambda tx: event_log.after(tx, tenant_id, last, project_id=None, limit=BATCH))
         if batch and batch[0]["sequence"] > last + 1:

@@ -10,10 +10,7 @@ class OperationLive(Problem):
 
 class NotRetryable(Problem):
     status, code, title = 409, "not_retryable", "This operation cannot be retried"
-    way_out = (
-        "Start a new operation. Only the newest operation of an instance or member can be retried, after it failed or "
-        "was canceled."
-    )
+    way_out = "Start a new operation. Only the newest operation can be retried, after it failed or was canceled."
 
 
 class NotCancelable(Problem):
