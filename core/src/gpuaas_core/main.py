@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from collections.abc import Generator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -212,13 +213,19 @@ def _encode_line(line: Json, **_: object) -> bytes:
     return _LINES.encode(line)
 
 
+def _stamped(_logger: object, level: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Add the level and the time to a log line. Used as a structlog processor; cheaper than structlog's own two, which
+    matters because every request writes a line."""
+    line["level"], line["timestamp"] = level, f"{datetime.now(UTC).isoformat()[:-6]}Z"  # without +00:00
+    return line
+
+
 def _configure_logs(export: OtlpExport | None) -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     structlog.configure(
         processors=[
             correlated,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _stamped,
             structlog.processors.format_exc_info,
             *([export.line] if export else []),
             structlog.processors.JSONRenderer(_encode_line),

@@ -301,7 +301,7 @@ class Call:
     def _read(self, transaction: Callable[[Connection], T]) -> Awaitable[T]:
         """Run a read transaction. If it also verifies the caller and the URL has no query, its statements depend only
         on the path and the token, and are sent ahead (`ReadAhead`)."""
-        if not self._recheck or self.request.scope["query_string"]:
+        if self.platform.db.is_sqlite or not self._recheck or self.request.scope["query_string"]:
             return self.platform.db.read(transaction)
         inputs = {**self.request.path_params, "token": hashlib.sha256(self.token.encode()).hexdigest()}
         if tenant_id := self.platform.tenants.get(inputs.get("project_id", "")):

@@ -1,8 +1,8 @@
 """Correlation and trace ids of a request: taken from its headers if well formed, otherwise generated. Log lines,
 rows and answers carry them."""
 
+import os
 import re
-import secrets
 from collections.abc import MutableMapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ current: ContextVar[Correlation | None] = ContextVar("correlation", default=None
 def correlate(header: str | None, traceparent: str | None) -> Correlation:
     trace = _TRACEPARENT.match(traceparent or "")
     real = trace if trace and trace.group(1) != "0" * 32 else None
-    trace_id, parent_id = real.groups() if real else (secrets.token_hex(16), None)
+    trace_id, parent_id = real.groups() if real else (os.urandom(16).hex(), None)
     good = header is not None and _CORRELATION.match(header)
-    return Correlation(header if good and header else f"cor-{secrets.token_hex(12)}", trace_id, parent_id)
+    return Correlation(header if good and header else f"cor-{os.urandom(12).hex()}", trace_id, parent_id)
 
 
 def correlated(_logger: object, _level: str, line: MutableMapping[str, object]) -> MutableMapping[str, object]:

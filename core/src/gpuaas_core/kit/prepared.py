@@ -150,12 +150,12 @@ class Direct:
     def hear(self, tx: Connection) -> None:
         """Set `allowed` to False if a test or a tool listens to the statements of the engine, so that SQLAlchemy sends
         them; otherwise to True."""
-        self.allowed = not is_heard(tx.engine)
+        self.allowed = not is_heard(tx)
 
 
-def is_heard(engine: Engine) -> bool:
-    """Whether a test or a tool listens to the statements of the engine."""
-    heard = engine.dispatch
+def is_heard(where: Connection | Engine) -> bool:
+    """Return whether a test or a tool listens to the statements of this connection or engine."""
+    heard = where.dispatch
     return bool(heard.before_cursor_execute or heard.after_cursor_execute)
 
 
