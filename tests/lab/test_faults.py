@@ -23,8 +23,7 @@ def impatient(ground: Ground):
 @pytest.fixture(autouse=True)
 def nothing_left_behind(ground: Ground):
     yield
-    for instance in ground.demo.boss.list_instances(ground.research, limit=200).items:
-        ground.gone(instance)
+    ground.cleared()
 
 
 def failed(ground: Ground, name: str, host: str) -> tuple[str, OperationView]:

@@ -137,6 +137,21 @@ class Ground:
         assert done.status == "succeeded", f"{done.error}\n{self.stack.log_tail('slurm-controller', 30)}"
         return done
 
+    def cleared(self) -> None:
+        """Decommissions what a test left behind. A decommission that failed is retried, so that one failure does not
+        keep its hosts from every later test; the failure itself stays with the test that met it."""
+        for instance in self.demo.boss.list_instances(self.research, limit=200).items:
+            if instance.state != "deleting":
+                self.gone(instance)
+                continue
+            newest = self.demo.boss.list_operations(
+                self.research, instance_id=instance.id, newest_first=True, limit=1
+            ).items[0]
+            if newest.status in FINAL:
+                newest = self.demo.boss.retry_operation(self.research, newest.id).operation
+            done = self.ended(newest.id)
+            assert done.status == "succeeded", done.error
+
     def events(self) -> list[Any]:
         """All of the tenant's, since the ground was laid."""
         found: list[Any] = []

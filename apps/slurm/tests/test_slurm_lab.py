@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from gpuaas_sdk import Again, Done, Failed
 from gpuaas_sdk.client.errors import StaleClaim
+from gpuaas_slurm.slurm.daemons import STOP_DATABASE
 
 pytestmark = pytest.mark.lab
 CLEAN = "ss -ltnH; pgrep -l 'slurm|munged|mariadbd'; ls -d /etc/slurm/slurm.conf /etc/munge/munge.key /var/lib/gpuaas-slurm; id gpuaas"
@@ -82,6 +83,14 @@ async def test_decommission_leaves_nothing_and_says_so(bed) -> None:
     assert all(row["ok"] for row in evidence["checks"])
     left = bed.lab.exec("gpu1", ["bash", "-c", CLEAN], 60).text
     assert not [line for line in left.splitlines() if ":22 " not in line], left
+
+
+def test_a_database_that_is_still_starting_is_stopped_without_blocking(lab) -> None:
+    """One in ten of these mariadbd blocked for ever when it was told to stop in the middle of its start."""
+    rounds = "for pause in 0.1 0.15 0.2 0.25 0.3 0.35 0.4 0.45 0.5; do systemctl start --no-block mariadb; sleep $pause; stop_database; done"
+    done = lab.exec("gpu1", ["bash", "-c", f"{STOP_DATABASE}{rounds}; pgrep -x mariadbd"], timeout=300)
+    assert (done.exit, done.text) == (1, ""), done
+    assert "SIGKILL" not in lab.exec("gpu1", ["journalctl", "-u", "mariadb", "-o", "cat"], timeout=60).text
 
 
 async def test_a_host_never_touched_is_decommissioned_with_evidence(bed) -> None:

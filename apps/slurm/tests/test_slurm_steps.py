@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from gpuaas_sdk.host_steps.host import Claim, preamble
@@ -10,6 +11,7 @@ from gpuaas_sdk.host_steps.step import Step, Task, survey
 from gpuaas_sdk.host_steps.validate import BadWord
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.profile import PROFILE
+from gpuaas_slurm.slurm.daemons import STOP_DATABASE
 from gpuaas_slurm.steps import catalog, daemons, deploy, keys, lost_worker, packages, teardown
 
 HOST = catalog.example_host()
@@ -137,3 +139,22 @@ def test_the_command_lists_every_step_as_json() -> None:
 def test_no_script_reads_a_file_in_a_way_that_ends_it_when_there_is_none(step: Step) -> None:
     """Under `set -e`, bash leaves at `$(<file)` without a word if there is no such file; `$(cat file)` is an answer."""
     assert "$(<" not in step.script()
+
+
+@pytest.mark.parametrize(
+    ("state", "stops", "calls"),
+    [
+        ("active", True, ["is-active", "stop"]),
+        ("activating", True, ["is-active", "start", "stop"]),
+        ("deactivating", False, ["is-active", "stop", "kill --signal=KILL", "stop", "reset-failed"]),
+    ],
+)
+def test_the_database_is_never_stopped_in_its_start_and_killed_if_it_blocks(
+    tmp_path: Path, state: str, stops: bool, calls: list[str]
+) -> None:
+    fakes = f"""
+systemctl() {{ local all="$*"; echo "${{all% mariadb.service}}" >>{tmp_path}/calls; [ "$1" != is-active ] || echo {state}; }}
+timeout() {{ shift; "$@"; [ "$2" != stop ] || {str(stops).lower()}; }}
+"""
+    subprocess.run(["bash", "-euc", f"{fakes}{STOP_DATABASE}stop_database"], check=True, timeout=30)
+    assert (tmp_path / "calls").read_text().splitlines() == calls

@@ -54,7 +54,8 @@ case $(systemctl is-active slurmd.service) in
 esac
 """
 
-START_DATABASE = f"""
+START_DATABASE = f"""{daemons.STOP_DATABASE}
+case $(systemctl is-active mariadb.service) in deactivating) stop_database ;; esac
 if active mariadb; then
   mariadb -e 'SET GLOBAL innodb_buffer_pool_size=536870912; SET GLOBAL innodb_lock_wait_timeout=900'
 else

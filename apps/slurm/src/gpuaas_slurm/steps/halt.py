@@ -40,6 +40,7 @@ def off(roles: tuple[str, ...]) -> Step:
     """Return the step that stops and disables the services, and kills leftover processes of jobs that have just
     ended."""
     units = " ".join(reversed(roles))
+    ours = " ".join(role for role in reversed(roles) if role != "mariadb")
     return Step(
         name="off",
         title="Stopping the services",
@@ -50,7 +51,8 @@ for u in {units}; do [ ! -e {WANTS}/$u.service ] || return 1; done
 """,
         act=f"""{teardown.HELPERS}
 for u in {units}; do rm -f {WANTS}/$u.service; done
-systemctl stop {units}
+systemctl stop {ours}
+{"stop_database" if "mariadb" in roles else ""}
 ended() {{
   for pid in $(strays | sort -u); do kill -KILL "$pid" 2>/dev/null || true; done
   [ -z "$(strays)" ]

@@ -14,6 +14,7 @@ from gpuaas_sdk.host_steps.step import Stage, Step, Task, in_one_go
 from gpuaas_slurm.plan import UNIX_USER
 from gpuaas_slurm.render.other_conf import DATABASE, DATABASE_USER
 from gpuaas_slurm.slurm import jobs
+from gpuaas_slurm.slurm.daemons import STOP_DATABASE
 from gpuaas_slurm.steps import packages
 from gpuaas_slurm.steps.prepare import WANTS
 
@@ -22,7 +23,7 @@ DROPINS = "/etc/systemd/system/{munge,slurmdbd,slurmctld,slurmd}.service.d/50-gp
 FILES = f"/etc/slurm/{{slurm,slurmdbd,gres,cgroup}}.conf /etc/mysql/mariadb.conf.d/60-gpuaas-slurm.cnf {DROPINS}"
 
 # was UNIT active|enabled|masked: how the host had it before us.
-HELPERS = f"""
+HELPERS = f"""{STOP_DATABASE}
 was() {{
   case $2 in
     active) grep -q "^unit $1 [a-z]* [a-z]* active$" "$OWN/before" ;;
@@ -108,7 +109,7 @@ if [ -d /var/lib/mysql/{DATABASE} ]; then
   active mariadb || systemctl start mariadb.service
   mariadb -e "DROP USER IF EXISTS '{DATABASE_USER}'@'localhost'; DROP DATABASE IF EXISTS {DATABASE}"
 fi
-was mariadb active || systemctl stop mariadb.service
+was mariadb active || stop_database
 """,
         within=20,
         unit="mariadb",
