@@ -56,10 +56,13 @@ class Prepared:
     def rows(self, tx: Connection, values: Mapping[str, object]) -> RawRows | None:
         """Run the query through the driver and return its rows, or None if SQLAlchemy has to send the statement."""
         known: Direct | None = tx.__dict__.get(_DIRECT)
-        if known and known.source and (rows := known.source.rows(self, values)) is not None:
-            return rows
+        if known:
+            if known.source and (rows := known.source.rows(self, values)) is not None:
+                return rows
+            if known.allowed and (plain := self._plain.get(known.dialect)):
+                return plain.rows(tx, known, values)
         plan = self._plan(tx, values)
-        return plan.rows(tx, values) if plan else None
+        return plan.rows(tx, direct(tx), values) if plan else None
 
     def run(self, tx: Connection, values: Mapping[str, object]) -> int | None:
         """Run the statement through the driver and return how many rows changed; None if SQLAlchemy has to send it."""
@@ -250,18 +253,20 @@ class _Plan:
             self._into |= {name: convert for name, convert in written_out.processors.items() if callable(convert)}
         self._fixed = {name: self._into[name](v) if name in self._into else v for name, v in fixed.items()}
         self._order = list(order or ())
-        self._as_given = self._positional and not (self._into or self._fixed or self._items)
-        # Parameters whose values the caller gives, in the order of the text, each with its conversion.
-        self._given = [(name, self._into.get(name)) for name in self._order]
-        self._all_given = self._positional and not (self._fixed or self._items)
+        # Parameters whose values the caller gives, each with its place in the text and its conversion. The template has
+        # the others.
+        self._given = [(at, name, self._into.get(name)) for at, name in enumerate(self._order) if name not in fixed]
+        self._names_given = len({name for _, name, _ in self._given})
+        self._template: list[Value] = [self._fixed.get(name) for name in self._order]
+        self._in_template = self._positional and not self._items
         selected = getattr(compiled.statement, "selected_columns", None)
         if selected is None:
             selected = getattr(compiled.statement, "exported_columns", ())
         types = [column.type for column in selected]
         self._out = [(at, convert) for at, one in enumerate(types) if (convert := _out(one, dialect))]
 
-    def rows(self, tx: Connection, values: Mapping[str, object]) -> RawRows:
-        cursor = self._execute(tx, self._parameters(values))
+    def rows(self, tx: Connection, known: Direct, values: Mapping[str, object]) -> RawRows:
+        cursor = self._execute(tx, known, self._parameters(values))
         try:
             rows = cursor.fetchall()
         except Exception as error:
@@ -291,19 +296,20 @@ class _Plan:
         return found
 
     def run(self, tx: Connection, values: Mapping[str, object]) -> int:
-        cursor = self._execute(tx, self._parameters(values))
+        cursor = self._execute(tx, direct(tx), self._parameters(values))
         changed = cursor.rowcount
         cursor.close()
         return changed
 
     def run_many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
-        self._execute(tx, [self._parameters(row) for row in rows], many=True).close()
+        self._execute(tx, direct(tx), [self._parameters(row) for row in rows], many=True).close()
 
     def _parameters(self, values: Mapping[str, object]) -> Parameters:
-        if self._as_given:
-            return [values[name] for name in self._order]
-        if self._all_given:
-            return [convert(values[name]) if convert else values[name] for name, convert in self._given]
+        if self._in_template and len(values) == self._names_given:  # so no value replaces a fixed one
+            found = self._template.copy()
+            for at, name, convert in self._given:
+                found[at] = convert(values[name]) if convert else values[name]
+            return found
         for name, items in self._items.items():
             values = {**values, **dict(zip(items, _parts(_list(values, name)), strict=True))}
         into, fixed = self._into, self._fixed
@@ -313,8 +319,7 @@ class _Plan:
         ]
         return found if self._positional else dict(zip(self._order, found, strict=True))
 
-    def _execute(self, tx: Connection, parameters: Value, *, many: bool = False) -> DBAPICursor:
-        known = direct(tx)
+    def _execute(self, tx: Connection, known: Direct, parameters: Value, *, many: bool = False) -> DBAPICursor:
         if not (known.open or tx.in_transaction()):
             tx.begin()
         cursor = known.cursor()
