@@ -56,7 +56,7 @@ def builder_of(row: type[R]) -> Callable[[Values], R]:
     """Return a function that builds an object of the class `row` from the values of a database row.
 
     For a plain dataclass the function sets the fields directly: without the constructor, a row of thirty columns is
-    built in a quarter of the time.
+    built in a sixth of the time.
     """
     if issubclass(row, tuple):
         # `Query` has compared the names, so there is a value for each.
@@ -64,14 +64,12 @@ def builder_of(row: type[R]) -> Callable[[Values], R]:
     plain = not hasattr(row, "__post_init__") and not hasattr(row, "__slots__") and all(f.init for f in fields(row))
     if not plain:
         return lambda values: row(*values)
-    names, new = tuple(field.name for field in fields(row)), object.__new__
-
-    def build(values: Values) -> R:
-        made = new(row)
-        made.__dict__.update(zip(names, values, strict=True))
-        return made
-
-    return build
+    # Written out for the fields of the class, as `dataclass` itself does: a loop over the names takes twice as long.
+    targets = "".join(f"own[{field.name!r}], " for field in fields(row))
+    code = f"def build(values):\n    made = new(row)\n    own = made.__dict__\n    {targets}= values\n    return made\n"
+    made: dict[str, Callable[[Values], R]] = {}
+    exec(code, {"new": object.__new__, "row": row}, made)  # noqa: S102 - only names of fields are put in
+    return made["build"]
 
 
 def names_of(row: type[AnyRow]) -> list[str]:
