@@ -10,10 +10,11 @@ What is compared with what, on SQLite and on PostgreSQL:
 - the core with the core on a store that has grown from 1,000 to 100,000 operations (with their events, audit rows and
   answers) and 10,000 projects.
 
-Every server gets the same requests from the same clients, in turns: all of a round before the next, and the median of
-the rounds counts. Seconds belong to the machine, so only ratios of CPU time per request are judged: of the server
-process. "PG" is what the processes of PostgreSQL used meanwhile, and "with PG" the ratio of the sums; on SQLite the
-database runs in the server process. The first round warms up and does not count.
+Every server gets the same requests from the same clients, in turns: all of a round before the next. Seconds belong to
+the machine, and the machine may change its speed within a run, so only ratios of CPU time per request are judged: of
+the server process, between neighbours of one round, and of these ratios the median of the rounds. "PG" is what the
+processes of PostgreSQL used meanwhile, and "with PG" the ratio of the sums; on SQLite the database runs in the server
+process. The first round warms up and does not count.
 
     python bench/api.py [--database sqlite] [--rounds 5] [--size 60] [--no-gate] [--statements]
 """
@@ -129,6 +130,13 @@ class Measured:
         return self.own + self.postgresql
 
 
+@dataclass(frozen=True)
+class Round:
+    core: Measured
+    limit: Measured
+    grown: Measured
+
+
 class Bench:
     def __init__(self, folder: Path, rounds: int, size: int, postmaster: int | None, *, show: bool) -> None:
         self.folder, self.rounds, self.size, self.postmaster, self.show = folder, rounds, size, postmaster, show
@@ -146,12 +154,12 @@ class Bench:
         try:
             for server in servers:
                 await server.start()
-            found = await self._compare(servers)
+            rounds = await self._compare(servers)
             events = await self._events(servers[0])
         finally:
             for server in servers:
                 server.stop()
-        good = self._print(found)
+        good = self._print(rounds)
         for name, request in recorded.typical().items():
             print(f"{name}: {len(request.statements)} statements")
             for sent in request.statements if self.show else []:
@@ -346,17 +354,12 @@ class Bench:
 
     # ── the measuring
 
-    async def _compare(self, servers: list[Server]) -> dict[str, list[Measured]]:
-        found: dict[str, list[Measured]] = {server.name: [] for server in servers}
+    async def _compare(self, servers: list[Server]) -> list[list[Round]]:
+        """The rounds of each case."""
+        found: list[list[Round]] = []
         for case in self.cases:
-            rounds: dict[str, list[Measured]] = {server.name: [] for server in servers}
-            for number in range(self.rounds + 1):
-                for server in servers:
-                    measured = await self._measure(server, case)
-                    if number:  # the first round warms up
-                        rounds[server.name].append(measured)
-            for name, of_case in rounds.items():
-                found[name].append(_median(of_case))
+            rounds = [Round(*[await self._measure(server, case) for server in servers]) for _ in range(self.rounds + 1)]
+            found.append(rounds[1:])  # the first round warms up
         return found
 
     async def _measure(self, server: Server, case: Case) -> Measured:
@@ -387,15 +390,19 @@ class Bench:
             writer.close()
         return seen / took
 
-    def _print(self, found: dict[str, list[Measured]]) -> bool:
+    def _print(self, found: list[list[Round]]) -> bool:
         print(f"{'':17} {'core':>20} {'limit':>26} {'ratio of CPU':>26} {'grown store':>18}")
         print(
             f"{'':17} {'req/s':>6} {'µs':>7} {'µs PG':>6} {'':>9} {'µs':>7} {'µs PG':>7}"
             f" {'':5} {'own':>6} {'with PG':>8} {'most':>5} {'own µs':>9} {'change':>8}"
         )
         good = True
-        for case, core, limit, grown in zip(self.cases, found["core"], found["limit"], found["grown"], strict=True):
-            ratio, both, change = core.own / limit.own, core.both / limit.both, grown.both / core.both - 1
+        for case, rounds in zip(self.cases, found, strict=True):
+            core = _median([one.core for one in rounds])
+            limit, grown = _median([one.limit for one in rounds]), _median([one.grown for one in rounds])
+            ratio = statistics.median(one.core.own / one.limit.own for one in rounds)
+            both = statistics.median(one.core.both / one.limit.both for one in rounds)
+            change = statistics.median(one.grown.both / one.core.both for one in rounds) - 1
             fine = ratio <= case.most and change <= FLAT
             good = good and fine
             print(

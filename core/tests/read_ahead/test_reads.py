@@ -9,7 +9,7 @@ import pytest
 from gpuaas_core.http.call import Platform
 from gpuaas_core.kit.db import Database
 from gpuaas_core.kit.rows import Query
-from gpuaas_core.read_ahead.plans import FEW_MISSES, Plan
+from gpuaas_core.read_ahead.plans import FEW_MISSES, MOST_UNUSED, Plan
 from gpuaas_core.read_ahead.reads import ReadAhead
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, bindparam, select, text
 
@@ -125,6 +125,26 @@ async def test_a_statement_that_depends_on_a_row_is_read_in_the_ordinary_way(db:
         other = (number * 7 + 1) % 30
         assert await ahead.read(ROUTE, {"box": name(number)}, follow(number, other)) == other
     assert plan_of(ahead).given_up is True
+
+
+async def test_a_statement_that_reads_no_longer_need_is_not_sent_ahead_until_one_needs_it_again(db: Database) -> None:
+    """As the manifest of an instance, which the core caches after the first read."""
+    ahead = ReadAhead(db)
+
+    def read(*, twice: bool):
+        def run(tx: Connection) -> int:
+            found = BY_ID.one(tx, box=name(3)).size
+            return found + (len(BY_SIZE.all(tx, size=3)) if twice else 0)
+
+        return lambda: ahead.read(ROUTE, {"box": name(3)}, run)
+
+    assert await read(twice=True)() == 4
+    assert len(plan_of(ahead).guesses) == 2
+    assert [await read(twice=False)() for _ in range(MOST_UNUSED)] == [3] * MOST_UNUSED
+    assert len(plan_of(ahead).guesses) == 1
+    assert [await read(twice=True)() for _ in range(3)] == [4, 4, 4]
+    assert len(plan_of(ahead).guesses) == 2
+    assert (plan_of(ahead).misses, plan_of(ahead).given_up) == (1, False)
 
 
 async def test_an_error_of_the_read_itself_is_raised(db: Database) -> None:

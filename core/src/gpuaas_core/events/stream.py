@@ -6,8 +6,14 @@ Events come from the database; wake-ups only reduce the delay. All streams of a 
 delivered: the feed returns the counter of permission changes with its events, and a stream whose caller was authorized
 at a lower count authorizes the caller again first. The loss of a permission also sends a notification, and the stream
 closes.
+
+An event wakes all streams of its tenant at once. Each of them then waits a random time before it reads, longer the more
+streams there are, so that other requests of this process are answered in between and events that follow are sent
+together.
 """
 
+import asyncio
+import random
 from collections.abc import AsyncIterator
 
 from ..counters import rights
@@ -20,6 +26,8 @@ PING_S = 15.0
 # Callers with a delegated permission, which may expire without a permission change, are authorized again this often;
 # other callers after ten times as long.
 RECHECK_MS = 30_000
+SPREAD_S = 0.0005  # for each stream of the tenant: about what sending an event to one stream costs
+MOST_SPREAD_S = 0.1
 
 
 async def follow(call: Call, tenant_id: str, sequence: int) -> AsyncIterator[str]:
@@ -65,6 +73,8 @@ class _Stream:
                 yield f": at {self.position}\n\n"
             topics = event_topic(self.tenant_id), *self.call.rights_topics
             await self.wakeups.wait(*topics, timeout_s=self._longest(), since=heard)
+            if self.feed.followers > 1:
+                await asyncio.sleep(_spread(self.feed.followers))
 
     async def _next(self) -> list[SharedEvent]:
         """Return the next events that the caller may see. Events that the caller may not see are skipped."""
@@ -111,3 +121,7 @@ class _Stream:
         """Return how many seconds the stream may wait: until the next ping is due or the session expires."""
         ends_at = self.call.principal.session_ends_at
         return PING_S if ends_at is None else min(PING_S, max(ends_at - self.clock(), 0) / 1000 + SOON_S)
+
+
+def _spread(followers: int) -> float:
+    return random.uniform(0, min(followers * SPREAD_S, MOST_SPREAD_S))  # noqa: S311

@@ -14,7 +14,7 @@ Not guaranteed: an id is not secret (its first half can be guessed), has no time
 of a resource gives no permission to use it; tokens take their secret bits from `secrets`.
 """
 
-import secrets
+import os
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -33,7 +33,7 @@ def new_id(prefix: str) -> str:
     process."""
     issuer = _issuer.get()
     place = issuer.next() if issuer else _unnumbered()
-    return f"{prefix}_{_base32(place << RANDOM_BITS | secrets.randbits(RANDOM_BITS))}"
+    return f"{prefix}_{_base32(place << RANDOM_BITS | int.from_bytes(os.urandom(RANDOM_BITS // 8)))}"
 
 
 def first_number(now_ms: int) -> int:

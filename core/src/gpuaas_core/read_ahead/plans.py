@@ -17,6 +17,7 @@ from ..kit.prepared import Prepared, RawRows, direct
 T = TypeVar("T")
 MOST_STATEMENTS = 12
 FEW_MISSES, HITS_PER_MISS = 20, 5  # a route that misses more often is read in the ordinary way from then on
+MOST_UNUSED = 100  # a statement that so many reads in a row did not need is no longer sent ahead
 SHORT, SMALL = 16, 10_000  # a longer text or a larger number that no input has was found by an earlier statement
 
 
@@ -47,6 +48,7 @@ class Question:
         self.guess, self.sql, self.converted = guess, text.sql, text.converted
         constants = zip(text.names, text.parameters(values), strict=True)
         self._parts = [(sources.get(name), constant) for name, constant in constants]
+        self.unused = 0  # how many reads in a row did not need its rows
 
     def parameters(self, inputs: Mapping[str, bytes | None]) -> list[bytes | None]:
         return [constant if source is None else inputs[source] for source, constant in self._parts]
@@ -54,7 +56,8 @@ class Question:
 
 @dataclass
 class Plan:
-    """The statements of one route. When a read needs a statement that the plan does not have, `learn` adds it."""
+    """The statements of one route. When a read needs a statement that the plan does not have, `learn` adds it;
+    `drop_unused` removes those that are no longer needed, such as a statement whose rows the core caches."""
 
     guesses: list[Guess] = field(default_factory=list[Guess])
     needs: set[str] = field(default_factory=set[str])  # names of inputs
@@ -70,6 +73,15 @@ class Plan:
         for guess in self.guesses[len(self._questions) :]:
             self._questions.append(Question(guess, dialect, inputs))
         return self._questions
+
+    def drop_unused(self) -> None:
+        """Remove the statements that many reads in a row did not need. Reads under way keep the list they asked."""
+        if all(one.unused < MOST_UNUSED for one in self._questions):
+            return
+        kept = [one for one in self._questions if one.unused < MOST_UNUSED]
+        self.guesses = [*(one.guess for one in kept), *self.guesses[len(self._questions) :]]
+        self._questions = kept
+        self.needs = {source for guess in self.guesses for _, source in guess.inputs}
 
     def learn(self, sent: Sequence[tuple[Prepared, Mapping[str, object]]], inputs: Mapping[str, object]) -> None:
         sources = {value: name for name, value in inputs.items()}
@@ -119,9 +131,12 @@ class Answers:
 
     def __init__(self, asked: Sequence[Question], found: Sequence[RawRows], inputs: Mapping[str, object]) -> None:
         self._asked, self._found, self._inputs = asked, found, inputs
+        for one in asked:
+            one.unused += 1
 
     def rows(self, statement: Prepared, values: Mapping[str, object]) -> RawRows:
         for asked, rows in zip(self._asked, self._found, strict=True):
             if asked.guess.statement is statement and asked.guess.values(self._inputs) == values:
+                asked.unused = 0
                 return asked.converted(rows)
         raise Missed

@@ -45,6 +45,7 @@ class ReadAhead:
                 return await self._db.read(fn)
             else:
                 plan.hits += 1
+                plan.drop_unused()
                 return result
         recorder = Recorder()
         result = await self._db.read(lambda tx: recorder.run(tx, fn))

@@ -8,12 +8,14 @@ from sqlalchemy import Connection, insert
 from ..authz.context import Context
 from ..kit.db import delete_some
 from ..kit.ids import new_id
+from ..kit.rows import Command
 from . import schemas
 from .rows import NewLine, NewSpan, OwnedLine, Owner
 from .tables import log_lines, spans
 
 KEPT_MS = 7 * 24 * 3600 * 1000
-_ADD_LINES, _ADD_SPANS = insert(log_lines), insert(spans)
+_ADD_LINES = Command(insert(log_lines), log_lines.c.keys())
+_ADD_SPANS = Command(insert(spans), spans.c.keys())
 
 
 def keep(ctx: Context, body: schemas.Telemetry) -> schemas.KeptView:
@@ -30,7 +32,7 @@ def keep_lines(ctx: Context, rows: list[NewLine]) -> None:
 def keep_spans(ctx: Context, rows: list[NewSpan]) -> None:
     owner = _owner(ctx)
     if rows:
-        ctx.tx.execute(_ADD_SPANS, [{"id": new_id("span"), **row, **owner} for row in rows])
+        _ADD_SPANS.many(ctx.tx, [{"id": new_id("span"), **row, **owner} for row in rows])
 
 
 def _owner(ctx: Context) -> Owner:
@@ -47,7 +49,7 @@ def _owner(ctx: Context) -> Owner:
 def add_lines(tx: Connection, rows: Sequence[OwnedLine]) -> None:
     """Insert the log lines in the given order."""
     if rows:
-        tx.execute(_ADD_LINES, [{"id": new_id("log"), **row} for row in rows])
+        _ADD_LINES.many(tx, [{"id": new_id("log"), **row} for row in rows])
 
 
 def forget_old(tx: Connection, now: int) -> int:
