@@ -24,6 +24,7 @@ from contextvars import ContextVar
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base32, lower case
 ID_PATTERN = r"^[a-z]{2,6}_[0-9a-hjkmnp-tv-z]{26}$"
 COUNT_BITS, RANDOM_BITS = 16, 48
+RANDOM_BYTES, AT_ONCE = RANDOM_BITS // 8, 16  # an issuer draws the random bits of so many ids with one system call
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # the letters of 10 bits
 _SHIFTS = range(120, -1, -10)
 
@@ -32,8 +33,8 @@ def new_id(prefix: str) -> str:
     """Create an id with this prefix. Inside `Database.write` ids sort across processes, elsewhere only within this
     process."""
     issuer = _issuer.get()
-    place = issuer.next() if issuer else _unnumbered()
-    return f"{prefix}_{_base32(place << RANDOM_BITS | int.from_bytes(os.urandom(RANDOM_BITS // 8)))}"
+    place, bits = issuer.next() if issuer else (_unnumbered(), os.urandom(RANDOM_BYTES))
+    return f"{prefix}_{_base32(place << RANDOM_BITS | int.from_bytes(bits))}"
 
 
 def first_number(now_ms: int) -> int:
@@ -49,13 +50,17 @@ class Issuer:
     def __init__(self, take_number: Callable[[], int]) -> None:
         self._take_number = take_number
         self._number, self._count = 0, 0
+        self._random = b""
 
-    def next(self) -> int:
+    def next(self) -> tuple[int, bytes]:
+        """Return the number and the random bits of the next id."""
         if self._number == 0 or self._count >> COUNT_BITS:
             self._number, self._count = self._take_number(), 0
         place = self._number << COUNT_BITS | self._count
         self._count += 1
-        return place
+        random = self._random or os.urandom(RANDOM_BYTES * AT_ONCE)
+        self._random = random[RANDOM_BYTES:]
+        return place, random[:RANDOM_BYTES]
 
     def drop(self) -> None:
         self._number = 0

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
-from pydantic_core import from_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 from sqlalchemy import JSON, Connection, Engine
 from sqlalchemy.engine import Dialect
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -217,7 +217,7 @@ class Text:
         return not self._plan.has_conversion(name)
 
     def converted(self, rows: RawRows) -> RawRows:
-        return self._plan.converted(rows)
+        return self._plan.converted(rows) if rows else rows
 
 
 def encoded(value: object) -> bytes | None:
@@ -266,18 +266,20 @@ class _Plan:
         self._out = [(at, convert) for at, one in enumerate(types) if (convert := _out(one, dialect))]
 
     def rows(self, tx: Connection, known: Direct, values: Mapping[str, object]) -> RawRows:
-        cursor = self._execute(tx, known, self._parameters(values))
+        parameters = self._parameters(values)
+        if not (known.open or tx.in_transaction()):
+            tx.begin()
+        cursor = known.cursor()
         try:
+            cursor.execute(self.text, parameters)
             rows = cursor.fetchall()
         except Exception as error:
             _raise(tx, error, cursor, self.text)
             raise
         cursor.close()
-        return self.converted(rows)
+        return self.converted(rows) if self._out and rows else rows
 
     def converted(self, rows: RawRows) -> RawRows:
-        if not (self._out and rows):
-            return rows
         converted: list[tuple[Value, ...]] = []
         for row in rows:
             columns = [*row]
@@ -335,7 +337,19 @@ class _Plan:
 
 
 def _into(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
-    return kind.dialect_impl(dialect).bind_processor(dialect)
+    convert = kind.dialect_impl(dialect).bind_processor(dialect)
+    if not isinstance(kind, JSON) or convert is None or dialect.name != "sqlite":
+        return convert
+
+    def into_json(value: Value) -> Value:
+        if isinstance(value, dict | list):
+            try:
+                return to_json(value).decode()
+            except PydanticSerializationError:  # half of a surrogate pair, which only an escape can express
+                pass
+        return convert(value)
+
+    return into_json
 
 
 def _out(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:

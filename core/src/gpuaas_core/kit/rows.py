@@ -127,7 +127,7 @@ class Query(Generic[R]):
         return self._pages[key].bound(**self._values, page_after=after, page_size=size)
 
     def first(self, tx: Connection, **values: object) -> R | None:
-        values = {**self._values, **values}
+        values = {**self._values, **values} if self._values else values
         rows = self._prepared.rows(tx, values)
         if rows is not None:
             return self._build(rows[0]) if rows else None
@@ -135,7 +135,7 @@ class Query(Generic[R]):
         return None if row is None else self._build(row)
 
     def one(self, tx: Connection, **values: object) -> R:
-        values = {**self._values, **values}
+        values = {**self._values, **values} if self._values else values
         rows = self._prepared.rows(tx, values)
         if rows is None or len(rows) != 1:
             return self._build(tx.execute(self.statement, values).one())
