@@ -13,6 +13,7 @@ engine.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -259,6 +260,9 @@ class _Plan:
         self._names_given = len({name for _, name, _ in self._given})
         self._template: list[Value] = [self._fixed.get(name) for name in self._order]
         self._in_template = self._positional and not self._items
+        # Takes all parameters from the caller's values at once; None if some are fixed or there is only one.
+        self._pick = itemgetter(*self._order) if len(self._given) == len(self._order) > 1 else None
+        self._converted = [(at, convert) for at, _, convert in self._given if convert]
         selected = getattr(compiled.statement, "selected_columns", None)
         if selected is None:
             selected = getattr(compiled.statement, "exported_columns", ())
@@ -308,6 +312,11 @@ class _Plan:
 
     def _parameters(self, values: Mapping[str, object]) -> Parameters:
         if self._in_template and len(values) == self._names_given:  # so no value replaces a fixed one
+            if self._pick:
+                found = [*self._pick(values)]
+                for at, convert in self._converted:
+                    found[at] = convert(found[at])
+                return found
             found = self._template.copy()
             for at, name, convert in self._given:
                 found[at] = convert(values[name]) if convert else values[name]
@@ -342,7 +351,7 @@ def _into(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
         return convert
 
     def into_json(value: Value) -> Value:
-        if isinstance(value, dict | list):
+        if _is_container(value):
             try:
                 return to_json(value).decode()
             except PydanticSerializationError:  # half of a surrogate pair, which only an escape can express
@@ -350,6 +359,10 @@ def _into(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
         return convert(value)
 
     return into_json
+
+
+def _is_container(value: object) -> bool:
+    return isinstance(value, dict | list)
 
 
 def _out(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
