@@ -1,9 +1,12 @@
 """Reads of SQLite use one kept connection, each in a transaction of its own."""
 
+import asyncio
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from gpuaas_core.kit import db as kit_db
 from gpuaas_core.kit.db import Database
 from sqlalchemy import Connection, text
 
@@ -68,3 +71,43 @@ def test_other_threads_read_beside_it(db: Database) -> None:
 
     assert db.read_now(read_elsewhere) == 1
     assert found == [1]
+
+
+async def test_a_read_waits_until_the_writer_has_sent_its_statements(db: Database) -> None:
+    """Otherwise both threads hand the interpreter lock to each other at every statement."""
+    begun, sent = threading.Event(), threading.Event()
+
+    def slowly(tx: Connection) -> None:
+        begun.set()
+        for _ in range(20):
+            count(tx)
+        sent.set()
+
+    for _ in range(20):
+        begun.clear()
+        sent.clear()
+        writing = asyncio.create_task(db.write(slowly))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        with patch.object(kit_db, "TURN_S", 60.0):
+            await db.read(lambda _: sent.is_set() or pytest.fail("read in the middle of a write"))
+        await writing
+
+
+async def test_a_read_waits_for_a_slow_writer_only_once(db: Database) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def slowly(tx: Connection) -> None:
+        tx.execute(text("insert into boxes values (1)"))
+        begun.set()
+        assert end.wait(60)
+
+    writing = asyncio.create_task(db.write(slowly))
+    while not begun.is_set():
+        await asyncio.sleep(0)
+    assert await db.read(count) == 0
+    with patch.object(kit_db, "TURN_S", 60.0):  # a second wait would never end, for the writer waits for this thread
+        assert await db.read(count) == 0
+    end.set()
+    await writing
+    assert await db.read(count) == 1

@@ -59,6 +59,7 @@ Insert: TypeAlias = postgresql.Insert | sqlite.Insert  # both have ON CONFLICT
 WRITERS, READERS = 8, 4  # threads and connections of one core on PostgreSQL
 ATTEMPTS = 6
 STATEMENTS = 1024  # that SQLite keeps prepared for each connection; the driver's default is 128
+TURN_S = 0.005  # that a read on SQLite waits for the writer's statements
 AT_ONCE = 500  # rows that one transaction of a background duty changes or deletes
 SERIALIZATION, DEADLOCK, LOCK_TIMEOUT = "40001", "40P01", "55P03"
 SESSION = "-c lock_timeout=10s -c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
@@ -73,7 +74,8 @@ class Database:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="db-read")  # starts none on SQLite
         self._write_engine = _sqlite(self.url, begin="BEGIN IMMEDIATE") if self.is_sqlite else _writing(self.url)
         self._read_engine = _sqlite(self.url, begin="BEGIN") if self.is_sqlite else _reading(self.url)
-        self._kept = _KeptReader(self._read_engine) if self.is_sqlite else None
+        self._turn = _Turn()
+        self._kept = _KeptReader(self._read_engine, self._turn) if self.is_sqlite else None
         self._writing: Connection | None = None  # of SQLite's writer thread, kept open between its transactions
         self.on_write: Callable[[float], object] = _ignore  # called with the seconds a transaction took
         self.on_close: list[Callable[[], None]] = []
@@ -122,7 +124,7 @@ class Database:
         connection, self._writing = self._writing or self._write_engine.connect(), None
         try:
             direct(connection).hear(connection)  # a tool may have begun to listen to statements
-            result = _in_transaction(connection, fn)
+            result = _in_transaction(connection, lambda tx: self._turn.write(fn, tx))
         except BaseException:
             connection.close()
             raise
@@ -180,6 +182,33 @@ def _in_transaction(connection: Connection, fn: Callable[[Connection], T]) -> T:
     return result
 
 
+class _Turn:
+    """Lets a read of the event loop wait until the writer has sent its statements.
+
+    Both threads give up Python's interpreter lock at every statement. Without this, they hand it to each other at every
+    statement too, and each time costs as much CPU as a small statement.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._number = self._given_up = 0  # of a transaction
+
+    def write(self, fn: Callable[[Connection], T], tx: Connection) -> T:
+        with self._lock:
+            self._number += 1
+            return fn(tx)
+
+    def wait(self) -> None:
+        """Wait for the writer, but only `TURN_S`, and only once for each of its transactions."""
+        number = self._number
+        if not self._lock.locked() or number == self._given_up:
+            return
+        if self._lock.acquire(timeout=TURN_S):
+            self._lock.release()
+        else:
+            self._given_up = number
+
+
 class _KeptReader:
     """Keeps one SQLite connection open for the reads of the event loop's thread.
 
@@ -187,8 +216,8 @@ class _KeptReader:
     statements of a small read. Reads in other threads, and a read inside a read, use the pool.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, turn: _Turn) -> None:
+        self._engine, self._turn = engine, turn
         self._connection: Connection | None = None
         self._thread: int | None = None
         self._busy = False
@@ -204,6 +233,7 @@ class _KeptReader:
     def read(self, connection: Connection, fn: Callable[[Connection], T]) -> T:
         driver, known = _sqlite_driver(connection), direct(connection)
         known.hear(connection)  # a tool may have begun to listen to statements
+        self._turn.wait()
         driver.execute("BEGIN")
         known.open = True
         try:
