@@ -79,7 +79,7 @@ async def test_a_read_waits_until_the_writer_has_sent_its_statements(db: Databas
 
     def slowly(tx: Connection) -> None:
         begun.set()
-        for _ in range(20):
+        for _ in range(200):
             count(tx)
         sent.set()
 
@@ -87,8 +87,7 @@ async def test_a_read_waits_until_the_writer_has_sent_its_statements(db: Databas
         begun.clear()
         sent.clear()
         writing = asyncio.create_task(db.write(slowly))
-        while not begun.is_set():
-            await asyncio.sleep(0)
+        assert await asyncio.to_thread(begun.wait, 60)
         with patch.object(kit_db, "TURN_S", 60.0):
             await db.read(lambda _: sent.is_set() or pytest.fail("read in the middle of a write"))
         await writing
@@ -103,8 +102,7 @@ async def test_a_read_waits_for_a_slow_writer_only_once(db: Database) -> None:
         assert end.wait(60)
 
     writing = asyncio.create_task(db.write(slowly))
-    while not begun.is_set():
-        await asyncio.sleep(0)
+    assert await asyncio.to_thread(begun.wait, 60)
     assert await db.read(count) == 0
     with patch.object(kit_db, "TURN_S", 60.0):  # a second wait would never end, for the writer waits for this thread
         assert await db.read(count) == 0
