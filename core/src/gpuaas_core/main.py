@@ -38,7 +38,6 @@ from .identity.users import bootstrap_admin
 from .kit.clock import system_clock
 from .kit.correlation import correlated
 from .kit.db import Database
-from .kit.json_types import Json
 from .kit.problems import Problem
 from .metrics.serve import Metrics
 from .migrations.migrate import downgrade, migrate
@@ -209,27 +208,22 @@ def _bind(host: str, port: int) -> socket.socket:
 _LINES = msgspec.json.Encoder(enc_hook=repr)
 
 
-def _encode_line(line: Json, **_: object) -> bytes:
-    return _LINES.encode(line)
-
-
-def _stamped(_logger: object, level: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Add the level and the time to a log line. Used as a structlog processor; cheaper than structlog's own two, which
-    matters because every request writes a line."""
+def _completed(logger: object, level: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Add the ids of the request, the level, the time and the traceback to a log line. Used as a structlog processor.
+    One function for all, because every request writes a line."""
+    correlated(logger, level, line)
     line["level"], line["timestamp"] = level, f"{datetime.now(UTC).isoformat()[:-6]}Z"  # without +00:00
-    return line
+    return structlog.processors.format_exc_info(logger, level, line) if "exc_info" in line else line
+
+
+def _encoded(_logger: object, _level: str, line: structlog.typing.EventDict) -> bytes:
+    return _LINES.encode(line)
 
 
 def _configure_logs(export: OtlpExport | None) -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     structlog.configure(
-        processors=[
-            correlated,
-            _stamped,
-            structlog.processors.format_exc_info,
-            *([export.line] if export else []),
-            structlog.processors.JSONRenderer(_encode_line),
-        ],
+        processors=[_completed, *([export.line] if export else []), _encoded],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.BytesLoggerFactory(sys.stdout.buffer),
         cache_logger_on_first_use=True,

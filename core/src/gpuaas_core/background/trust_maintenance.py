@@ -43,9 +43,9 @@ def keep(platform: Platform) -> set[str]:
         (lambda tx: host_certificates.renewal_due(tx, now), lambda ctx: host_certificates.renew_due(ctx, vault)),
     ]
     topics: set[str] = set()
-    for due, act in parts:
-        if platform.db.read_now(due):
-            topics |= platform.db.write_now(lambda tx, act=act: _run(tx, act, now))
+    acts = platform.db.read_now(lambda tx: [act for due, act in parts if due(tx)])
+    for act in acts:
+        topics |= platform.db.write_now(lambda tx, act=act: _run(tx, act, now))
     return topics
 
 

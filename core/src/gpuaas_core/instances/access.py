@@ -10,11 +10,13 @@ meanwhile (they must stop trusting the machine), so no other operation runs besi
 cleaned, an orphan record blocks new work there until a person has inspected it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, case, not_, or_, select, union_all
 
 from ..authz.context import Context
+from ..authz.ids import PrincipalId, ProjectId
 from ..authz.rules import decide
 from ..capacity.holds import held_by
 from ..capacity.reads import find_allocation, node_row
@@ -23,12 +25,13 @@ from ..capacity.states import SILENT, UNHEARD
 from ..custody.vault import Vault
 from ..iam.directory import get_principal
 from ..iam.principals import principal_of, with_grants
+from ..kit.rows import Query
 from ..machine_access import ssh_sessions
 from ..machine_access.certificates import check_enterable
 from ..machine_access.errors import HostFenced
 from ..machine_access.grants import LIVE
 from ..machine_access.revocation import end_on_allocation
-from ..machine_access.rows import Ended, Reason
+from ..machine_access.rows import Ended, GrantId, Reason
 from ..operations.reads import live_targets
 from ..tenancy.reads import project_scope
 from .actions import fences
@@ -68,28 +71,41 @@ def worked_on(allocation_id: ColumnElement[str] | str) -> ColumnElement[bool]:
 _changed = or_(_i.state != "running", _i.last_operation_id != LIVE.c.operation_id)
 _busy = LIVE.c.allocation_id.in_(select(_WORKED_ON.c.allocation_id))
 _parted = not_(held_by(LIVE.c.allocation_id, OF_INSTANCE, _i.id))
-_UNOBSERVABLE = (
-    select(LIVE.c.id, case((_changed, CHANGED), (_busy, WORK), else_=PARTED))
+_UNOBSERVABLE = Query(
+    select(LIVE.c.id.label("grant_id"), case((_changed, CHANGED), (_busy, WORK), else_=PARTED).label("reason"))
     .join(instances, _i.id == LIVE.c.subject_id)
-    .where(LIVE.c.purpose == OBSERVATION, or_(_changed, _busy, _parted))
+    .where(LIVE.c.purpose == OBSERVATION, or_(_changed, _busy, _parted)),
+    Ended,
 )
 _leaves = _m.state.in_(LEAVING)
 _left = not_(held_by(LIVE.c.allocation_id, OF_INSTANCE, _m.instance_id))
-_UNENTERABLE = (
-    select(LIVE.c.id, case((_leaves, LEAVES), else_=PARTED))
+_UNENTERABLE = Query(
+    select(LIVE.c.id.label("grant_id"), case((_leaves, LEAVES), else_=PARTED).label("reason"))
     .join(members, _m.id == LIVE.c.subject_id)
-    .where(LIVE.c.purpose == PERSON, or_(_leaves, _left))
+    .where(LIVE.c.purpose == PERSON, or_(_leaves, _left)),
+    Ended,
 )
-_PEOPLE = select(LIVE.c.id, LIVE.c.principal_id, LIVE.c.project_id).where(LIVE.c.purpose == PERSON)
+
+
+class _PersonOnMachine(NamedTuple):
+    """A live grant of a person."""
+
+    id: GrantId
+    principal_id: PrincipalId
+    project_id: ProjectId
+
+
+_PEOPLE = Query(
+    select(LIVE.c.id, LIVE.c.principal_id, LIVE.c.project_id).where(LIVE.c.purpose == PERSON), _PersonOnMachine
+)
 
 
 class ObservationPurpose:
     name = OBSERVATION
     renewable = True
 
-    def ended(self, tx: Connection, now: int) -> Iterator[Ended]:
-        for grant_id, reason in tx.execute(_UNOBSERVABLE, {"now": now}).all():
-            yield Ended(grant_id, reason)
+    def ended(self, tx: Connection, now: int) -> Iterable[Ended]:
+        return _UNOBSERVABLE.all(tx, now=now)
 
 
 class PersonPurpose:
@@ -97,10 +113,9 @@ class PersonPurpose:
     renewable = False
 
     def ended(self, tx: Connection, now: int) -> Iterator[Ended]:
-        for grant_id, reason in tx.execute(_UNENTERABLE, {"now": now}).all():
-            yield Ended(grant_id, reason)
+        yield from _UNENTERABLE.all(tx, now=now)
         may: dict[tuple[str, str], bool] = {}  # one decision per person and project
-        for grant_id, person, project_id in tx.execute(_PEOPLE, {"now": now}).all():
+        for grant_id, person, project_id in _PEOPLE.all(tx, now=now):
             if (person, project_id) not in may:
                 may[person, project_id] = _may_enter(tx, person, project_id, now)
             if not may[person, project_id]:

@@ -18,13 +18,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import ssh
 from sqlalchemy import Connection, bindparam, select, update
 
-from ..authz.ids import TenantId
 from ..custody.vault import Vault
 from ..kit.db import insert_new
 from ..kit.rows import Query
 from ..kit.vault import declare_sealed
 from .errors import SshKeyNotAccepted
-from .rows import AuthorityRow, Certificate
+from .rows import AuthorityRow, Certificate, Rotation
 from .states import ACTIVE, AUTHORITY, RETIRED
 from .tables import ssh_authorities
 
@@ -45,11 +44,12 @@ _ALL = Query(
     select(ssh_authorities).where(_s.tenant_id == bindparam("tenant")).order_by(_s.purpose.desc(), _s.number.desc()),
     AuthorityRow,
 )
-_MOVING = (
+_MOVING = Query(
     select(_s.tenant_id, _s.purpose)
     .where(_s.state.not_in([ACTIVE, RETIRED]))
     .distinct()
-    .order_by(_s.tenant_id, _s.purpose)
+    .order_by(_s.tenant_id, _s.purpose),
+    Rotation,
 )
 
 declare_sealed(
@@ -122,9 +122,9 @@ def move(tx: Connection, row: AuthorityRow, action: str, now: int) -> None:
     tx.execute(update(ssh_authorities).where(this).values(**change))
 
 
-def under_way(tx: Connection) -> list[tuple[TenantId, str]]:
-    """Return the tenant id and purpose of every rotation in progress."""
-    return [(tenant_id, purpose) for tenant_id, purpose in tx.execute(_MOVING)]
+def under_way(tx: Connection) -> list[Rotation]:
+    """Return all rotations in progress."""
+    return _MOVING.all(tx)
 
 
 def fingerprint(public_key: str) -> str:

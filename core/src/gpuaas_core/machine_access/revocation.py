@@ -6,6 +6,7 @@ account, key or allocation, or because a registered purpose reports that their r
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection, or_, select
 
@@ -14,17 +15,28 @@ from ..capacity.reads import ALLOCATION_STATES, nodes_under
 from ..capacity.trust import HOLDING, lock_nodes, next_generation
 from ..iam.directory import ACCOUNTS
 from ..identity.reads import KEY_STATES
+from ..kit.rows import Query
 from . import grants
 from .purposes import registered
 from .rows import Ended, GrantId, GrantRow
 
+
+class _Unheld(NamedTuple):
+    """A live grant whose account is disabled, whose key is retired, or whose allocation is released."""
+
+    id: GrantId
+    disabled_at: int | None
+    retired_at: int | None
+
+
 _live, _held = grants.LIVE.c, ALLOCATION_STATES.c.state
-_WITHOUT_HOLDER = (
+_UNHELD = Query(
     select(_live.id, ACCOUNTS.c.disabled_at, KEY_STATES.c.retired_at)
     .join(ACCOUNTS, ACCOUNTS.c.id == _live.principal_id)
     .join(ALLOCATION_STATES, ALLOCATION_STATES.c.id == _live.allocation_id)
     .outerjoin(KEY_STATES, KEY_STATES.c.id == _live.key_id)
-    .where(or_(ACCOUNTS.c.disabled_at.is_not(None), KEY_STATES.c.retired_at.is_not(None), _held.not_in(HOLDING)))
+    .where(or_(ACCOUNTS.c.disabled_at.is_not(None), KEY_STATES.c.retired_at.is_not(None), _held.not_in(HOLDING))),
+    _Unheld,
 )
 
 
@@ -74,12 +86,12 @@ def revoke_stale(ctx: Context) -> int:
 def _ended(tx: Connection, now: int) -> Iterator[Ended]:
     """Iterate over the live grants that must end, each with the reason. A grant with several reasons occurs several
     times."""
-    for grant_id, disabled_at, retired_at in tx.execute(_WITHOUT_HOLDER, {"now": now}).all():
-        if disabled_at is not None:
-            yield Ended(grant_id, "its account is disabled")
-        elif retired_at is not None:
-            yield Ended(grant_id, "the key it was requested with is retired")
+    for unheld in _UNHELD.all(tx, now=now):
+        if unheld.disabled_at is not None:
+            yield Ended(unheld.id, "its account is disabled")
+        elif unheld.retired_at is not None:
+            yield Ended(unheld.id, "the key it was requested with is retired")
         else:
-            yield Ended(grant_id, "its allocation was released")
+            yield Ended(unheld.id, "its allocation was released")
     for purpose in registered():
         yield from purpose.ended(tx, now)

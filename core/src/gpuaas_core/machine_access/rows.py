@@ -1,7 +1,7 @@
 """Rows of machine access for other rooms: immutable, with typed ids."""
 
 from dataclasses import dataclass
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from ..authz.ids import PrincipalId, ProjectId, TenantId
 from ..capacity.rows import AllocationId, NodeId
@@ -22,6 +22,13 @@ class AuthorityRow:
     created_at: int
     activated_at: int | None
     retired_at: int | None
+
+
+class Rotation(NamedTuple):
+    """A rotation of a tenant's SSH authority."""
+
+    tenant_id: TenantId
+    purpose: str
 
 
 @dataclass(frozen=True)
